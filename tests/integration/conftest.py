@@ -18,19 +18,19 @@ Sampled = Callable[[Profile, Lookup], tuple[str, str]]
 
 @pytest.fixture
 def profile() -> Profile:
-    """What `fed` is made with; a test may name others."""
+    """The profile of `fed`; tests may override it."""
     return DEFAULT
 
 
 @pytest.fixture
 def lookup() -> Lookup:
-    """How the forest of `fed` finds nodes; a test may name another way."""
+    """The look-up of the forest of `fed`; tests may override it."""
     return "memory"
 
 
 @pytest.fixture(scope="session")
 def sampled(es: Elasticsearch, unchanged: tuple[str, str]) -> Iterator[Sampled]:
-    """Makes, once for each profile and look-up, what `fed` copies: writes to it are refused."""
+    """Creates the read-only originals of `fed`, once for each profile and look-up."""
     with new_names(es) as name:
 
         @functools.cache
@@ -48,7 +48,7 @@ def sampled(es: Elasticsearch, unchanged: tuple[str, str]) -> Iterator[Sampled]:
 def fed(
     es: Elasticsearch, index_name: Names, sampled: Sampled, profile: Profile, lookup: Lookup
 ) -> tuple[str, str]:
-    """An index of the sample's articles, and its forest: copies, which take a tenth of the time."""
+    """An index of the sample's articles, and its forest: clones, which take a tenth of the time."""
     copies = index, forest = index_name("articles"), index_name("forest")
     for original, copy in zip(sampled(profile, lookup), copies, strict=True):
         es.indices.clone(index=original, target=copy, settings={"index.blocks.write": None})
@@ -59,14 +59,14 @@ def fed(
 
 @pytest.fixture
 def read(es: Elasticsearch) -> Read:
-    """Calls a method of a `Reader`, made with `of`."""
+    """Calls a method of a `Reader` that is created with the options `of`."""
     return lambda name, *args, of=None, **options: getattr(Reader(es, **of or {}), name)(*args, **options)
 
 
 @pytest.fixture
 def read_async(elasticsearch_url: str) -> Iterator[Read]:
-    """Calls a method of an `AsyncReader`, made with `of`, and returns what it comes to."""
-    # One event loop for all calls: a client keeps its connections.
+    """Calls a method of an `AsyncReader` that is created with the options `of`, and returns its result."""
+    # All calls share one event loop, because the client's connections belong to it.
     with asyncio.Runner() as runner:
 
         async def start() -> AsyncElasticsearch:
@@ -85,7 +85,7 @@ def read_async(elasticsearch_url: str) -> Iterator[Read]:
 
 @pytest.fixture(scope="session")
 def sidecar(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
-    """The address of a sidecar, which has a forest of its own."""
+    """The address of a sidecar with its own forest."""
     with new_names(es) as name, sidecars.running(elasticsearch_url, name("forest")) as url:
         yield url
 
@@ -94,7 +94,7 @@ def sidecar(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
 def feeding(
     es: Elasticsearch, index_name: Names, sidecar: str, unchanged: tuple[str, str]
 ) -> sidecars.Feeding:
-    """An index that was set up and is empty, and what to feed into it."""
+    """An empty index that is set up, and the articles to feed into it."""
     index = index_name("feeding")
     with Dedup(es, forest=index_name("forest")) as dedup:
         dedup.setup(index)

@@ -1,4 +1,4 @@
-"""Articles that are in indices already get their roots there, whatever happens meanwhile."""
+"""Adoption gives existing articles their roots, even during crashes and concurrent writes."""
 
 import fnmatch
 import functools
@@ -55,9 +55,9 @@ DAYS = 3
 
 
 def stored(es: Elasticsearch, index_name: Names, articles: list[dict[str, Any]] = ARTICLES) -> str:
-    """Return the alias of some indices with articles, as a program has stored them that knows nothing of us.
+    """Index articles without esdedup, and return the alias of their daily indices.
 
-    Each day has every third article: the order of time leads from one to the other.
+    Each index has every third article, so that the order by time alternates between the indices.
     """
     days = [index_name(f"day-{number}") for number in range(DAYS)]
     alias = f"{days[0]}-alias"
@@ -68,7 +68,7 @@ def stored(es: Elasticsearch, index_name: Names, articles: list[dict[str, Any]] 
 
 
 def fed(es: Elasticsearch, index_name: Names, articles: list[dict[str, Any]] = ARTICLES) -> dict[str, str]:
-    """Return the roots that articles get if they are fed in the order of their time."""
+    """Return the roots that articles get if they are fed in order of time."""
     index = index_name("fed")
     with Dedup(es, forest=index_name("fed-forest"), fields=OWN) as dedup:
         dedup.setup(index)
@@ -82,7 +82,7 @@ def sources(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
 
 
 def check(es: Elasticsearch, alias: str, forest: str) -> None:
-    """Check that articles are whole, and obey the laws of their forest."""
+    """Check that articles are unchanged apart from their roots, and that `verify` finds no violation."""
     found = sources(es, alias)
     for article in ARTICLES:
         assert {name: found[article["_id"]][name] for name in article if name != "_id"} == {
@@ -108,7 +108,7 @@ def test_adopted_articles_get_the_roots_of_fed_ones(
     assert (summary.read, summary.written, summary.skipped, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
     assert summary.new_roots + summary.joined + summary.known == len(ARTICLES)
     if not learn_first:
-        # All are of one retention.
+        # All articles lie within one retention.
         assert (looked_at, repeated) == (len(ARTICLES), summary.joined + summary.known)
         assert roots(es, alias) == fed(es, index_name)
     check(es, alias, forest)
@@ -122,7 +122,7 @@ def test_adopted_articles_get_the_roots_of_fed_ones(
     assert again.summary.read == 0
 
 
-def test_indices_that_templates_make_later_have_the_fields(es: Elasticsearch, index_name: Names) -> None:
+def test_templates_give_later_indices_the_fields(es: Elasticsearch, index_name: Names) -> None:
     alias = stored(es, index_name, ARTICLES[:6])
     first, tomorrow = min(es.indices.get(index=alias)), index_name("tomorrow")
     for name, priority in (("weaker", 1), ("stronger", 2), ("managed", None)):
@@ -147,7 +147,7 @@ def test_indices_that_templates_make_later_have_the_fields(es: Elasticsearch, in
             es.options(ignore_status=404).indices.delete_index_template(name=f"{first}-{name}")
 
 
-def test_a_template_of_other_indices_stays_as_it_is(
+def test_a_template_of_other_indices_stays_unchanged(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, later, other = index_name("wide-2026"), index_name("wide-later"), index_name("wide-other")
@@ -166,7 +166,7 @@ def test_a_template_of_other_indices_stays_as_it_is(
         assert es.indices.get_index_template(name=name) == before
         (told,) = (each.getMessage() for each in caplog.records if "applies to other indices too" in each.msg)
         assert f"such as {other}" in told
-        # What is proposed has its contents, and is taken by the next run.
+        # The proposed template has the same contents, and the next run accepts it.
         command = shlex.split(told.partition("alone: ")[2])
         put = json.loads(command[command.index("-d") + 1])
         assert put["priority"] == 4
@@ -180,7 +180,7 @@ def test_a_template_of_other_indices_stays_as_it_is(
         assert Adoption(es, index, fields=OWN).templates == (f"{name}-esdedup",)
         Dedup(es, fields=OWN).setup_template(f"{name}-esdedup")
         assert Dedup(es).require_ready(later) == OWN
-        # The forest of all who name none is such an index, too.
+        # The default forest counts as one of the other indices, too.
         es.indices.delete(index=other)
         es.indices.put_index_template(name=name, index_patterns=[index, "*dedup-fores*"], priority=5)
         assert Adoption(es, index, fields=OWN).templates == ()
@@ -189,13 +189,13 @@ def test_a_template_of_other_indices_stays_as_it_is(
             es.options(ignore_status=404).indices.delete_index_template(name=each)
 
 
-def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
+def test_a_killed_run_can_be_continued(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
     alias, forest = stored(es, index_name), index_name("forest")
     fields = ("--text-field", "body", "--title-field", "headline", "--time-field", "date")
     command = [sys.executable, "-m", "esdedup", "adopt", alias, *fields, "--source-field", "publisher"]
     command += ["--url", elasticsearch_url, "--forest", forest, "--wait", "60", "--json"]
     with_root = {"exists": {"field": "dedup.root"}}
-    # By day twice, by night twenty times.
+    # Killed twice by day, twelve times by night.
     for least in range(1, len(ARTICLES), 200 if EFFORT <= 1 else 20):
         with subprocess.Popen([*command, "--rate", "100"], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
             deadline_s = time.monotonic() + 60
@@ -210,7 +210,7 @@ def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str,
     check(es, alias, forest)
 
 
-def test_others_feed_a_sidecar_meanwhile(
+def test_articles_are_adopted_while_a_sidecar_is_fed(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     old, new = ARTICLES[:200], ARTICLES[200:]
@@ -234,7 +234,7 @@ def test_others_feed_a_sidecar_meanwhile(
     check(es, alias, forest)
 
 
-def test_what_changes_meanwhile_keeps_what_others_wrote(es: Elasticsearch, index_name: Names) -> None:
+def test_concurrent_changes_to_articles_are_kept(es: Elasticsearch, index_name: Names) -> None:
     alias, forest = stored(es, index_name, ARTICLES[:60]), index_name("forest")
     one, other, gone = (each["_id"] for each in ARTICLES[:3])
     rejected: list[ArticleRejected] = []
@@ -247,7 +247,7 @@ def test_what_changes_meanwhile_keeps_what_others_wrote(es: Elasticsearch, index
 
         def disturbed(actions: Any, **options: Any) -> Any:
             for action in enrich(actions, **options):
-                # Between reading and writing: another text, one with a root of its own, and a deletion.
+                # Between reading and writing, change a text, give an article another root, and delete one.
                 if action["_id"] == one and adoption.summary.skipped == 0:
                     es.index(index=places[one], id=one, document={"body": "Another text, and much shorter."})
                     es.index(index=places[other], id=other, document={"dedup": {"root": "theirs"}})
@@ -267,7 +267,7 @@ def test_what_changes_meanwhile_keeps_what_others_wrote(es: Elasticsearch, index
     assert Counter("dedup" in each for each in found.values()) == {True: 58, False: 1}
 
 
-def test_unknown_names_of_fields_are_refused_before_writing(es: Elasticsearch, index_name: Names) -> None:
+def test_unknown_field_names_are_refused_before_writing(es: Elasticsearch, index_name: Names) -> None:
     alias = stored(es, index_name, ARTICLES[:6])
     before = es.indices.get_mapping(index=alias)
     for given in (None, Fields(text="body"), Fields(text="body", time="when", title="headline")):
@@ -279,14 +279,14 @@ def test_unknown_names_of_fields_are_refused_before_writing(es: Elasticsearch, i
     assert es.indices.get_mapping(index=alias) == before
 
 
-def test_an_index_that_nobody_may_write_to_is_named(es: Elasticsearch, index_name: Names) -> None:
+def test_a_read_only_index_is_named(es: Elasticsearch, index_name: Names) -> None:
     alias = stored(es, index_name, ARTICLES[:6])
     (first, *_) = sorted(es.indices.get(index=alias))
     es.indices.put_settings(index=first, settings={"index.blocks.write": True})
     try:
         with pytest.raises(ServerError, match=f"{first}' is read-only .index.blocks.write"):
             Adoption(es, alias, fields=OWN)
-        # The others are adopted; then nothing needs to be written to it, unless it has more.
+        # Once its articles have roots, the index may be read-only again.
         es.indices.put_settings(index=first, settings={"index.blocks.write": False})
         with Dedup(es, forest=index_name("forest"), fields=OWN) as dedup:
             Adoption(es, alias, fields=OWN).run(dedup)
@@ -307,7 +307,7 @@ def test_read_only_indices_are_adopted_into_copies(
     es.indices.put_alias(index=days[1], name=f"{alias}-2", filter={"exists": {"field": "body"}})
     with pytest.raises(IndexNotReady, match="can be written to"):
         AdoptionIntoCopies(es, alias, suffix="-copy", fields=OWN)
-    # As templates of daily indices do, this one gives each the alias, and so do patterns match the copies.
+    # Like templates of daily indices, this one adds the alias, and its patterns match the copies.
     template = index_name("template")
     patterns = [f"{day}*" for day in days]
     es.indices.put_index_template(
@@ -315,7 +315,7 @@ def test_read_only_indices_are_adopted_into_copies(
     )
     for day in days:
         es.indices.add_block(index=day, block="write")
-    # The first one is killed, with whatever it has written by then.
+    # The first run is killed after it has written some articles.
     code = (
         "import os; from elasticsearch import Elasticsearch; from esdedup import *; "
         "from esdedup.elastic import bulk; bulk._CHUNK_ARTICLES = 50; "
@@ -333,7 +333,7 @@ def test_read_only_indices_are_adopted_into_copies(
         adoption.run(dedup)
     assert 0 < adoption.summary.written < len(ARTICLES)
     assert [each.article for each in rejected] == ["textless"]
-    # Readers see no change until all is there.
+    # Readers see no change before the swap.
     assert sorted(es.indices.get(index=alias)) == days
     adoption.swap()
     es.indices.delete_index_template(name=template)
@@ -347,7 +347,7 @@ def test_read_only_indices_are_adopted_into_copies(
     violations = list(Maintenance(es, forest=forest).verify([alias]))
     assert [each.kind for each in violations] == [ViolationKind.NO_ROOT]
     assert int(es.count(index=days)["count"]) == len(ARTICLES) + 1
-    # Copies have the mappings and the settings of their indices, and can be written to.
+    # Copies have the mappings and settings of their originals, and are writable.
     made = es.indices.get(index=copies[0])[copies[0]]
     assert made["settings"]["index"]["number_of_shards"] == "1"
     assert "blocks" not in made["settings"]["index"]
@@ -376,7 +376,7 @@ def test_unsortable_times_need_a_runtime_field(
     assert {each: found["dedup"]["seq"] for each, found in sources(es, index).items()} == {"1": 1, "2": 2}
 
 
-def test_an_index_that_is_not_of_articles_is_refused(es: Elasticsearch, index_name: Names) -> None:
+def test_indices_that_cannot_be_adopted_are_refused(es: Elasticsearch, index_name: Names) -> None:
     routed, forest = index_name("routed"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(routed, route_by_root=True)
@@ -394,7 +394,7 @@ def test_an_index_that_is_not_of_articles_is_refused(es: Elasticsearch, index_na
 
 
 def read_only(es: Elasticsearch, index: str, articles: list[dict[str, Any]], **body: Any) -> None:
-    """Make an index of articles that takes no more."""
+    """Create a read-only index of articles."""
     es.indices.create(index=index, **body)
     helpers.bulk(es, ({"_index": index, **each} for each in articles), refresh=True)
     es.indices.add_block(index=index, block="write")
@@ -407,7 +407,7 @@ def adopted_into_copies(es: Elasticsearch, index: str, forest: str) -> tuple[Ado
         return adoption, adoption.swap()
 
 
-def test_copies_that_have_the_aliases_are_left_alone(
+def test_copies_that_have_the_aliases_stay_unchanged(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     day, forest = index_name("day"), index_name("forest")
@@ -419,7 +419,7 @@ def test_copies_that_have_the_aliases_are_left_alone(
     read_only(es, day, ARTICLES[:30], aliases=aliases)
     _, moved = adopted_into_copies(es, f"{day}-all", forest)
     assert moved == 3
-    # By the alias, which is the copy's now; by the index, which has none; and by a pattern for both.
+    # By the alias, which the copy has now; by the index, which has none; and by a pattern for both.
     for name in (f"{day}-all", day, f"{day}*"):
         adoption, moved = adopted_into_copies(es, name, forest)
         assert (adoption.summary.read, moved) == (0, 0)
@@ -429,12 +429,12 @@ def test_copies_that_have_the_aliases_are_left_alone(
     command += ["--url", elasticsearch_url]
     ended = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "nothing was left to do" in ended.stderr) == (0, True)
-    # An alias that came back to the index goes to the copy again.
+    # An alias that is added to the index later moves to the copy, too.
     es.indices.put_alias(index=day, name=f"{day}-late")
     assert adopted_into_copies(es, day, forest)[1] == 1
 
 
-def test_what_cannot_be_copied_is_said_at_the_start(es: Elasticsearch, index_name: Names) -> None:
+def test_indices_that_cannot_be_copied_are_refused_early(es: Elasticsearch, index_name: Names) -> None:
     day, other, forest = index_name("day"), index_name("other"), index_name("forest")
     whole, part = f"{day}-all", f"{day}-part"
     read_only(es, day, ARTICLES[:4], aliases={whole: {}, part: {"filter": {"match_all": {}}}})
@@ -459,7 +459,7 @@ def test_what_cannot_be_copied_is_said_at_the_start(es: Elasticsearch, index_nam
     finally:
         es.indices.put_settings(index=day, settings={"index.blocks": {"read_only": None}})
     assert es.indices.get(index=[day, f"{day}-2", other]) == before
-    # A copy of what an index was before it was made anew is none.
+    # A copy of an index that has since been recreated is refused.
     adoption = AdoptionIntoCopies(es, day, suffix="-4", fields=OWN)
     with Dedup(es, forest=forest, fields=OWN) as dedup:
         adoption.run(dedup)
@@ -471,7 +471,7 @@ def test_what_cannot_be_copied_is_said_at_the_start(es: Elasticsearch, index_nam
 
 
 @pytest.mark.parametrize("into", [False, True])
-def test_ids_that_articles_share_are_told_apart(es: Elasticsearch, index_name: Names, into: bool) -> None:
+def test_articles_sharing_an_id_are_distinguished(es: Elasticsearch, index_name: Names, into: bool) -> None:
     first, second, forest = index_name("a"), index_name("b"), index_name("forest")
     textless = [{"_id": each["_id"], "headline": "No text"} for each in ARTICLES[:20]]
     routed = [{**each, "_routing": routing} for each in ARTICLES[20:23] for routing in ("1", "2")]
@@ -510,7 +510,7 @@ def test_an_update_does_not_recreate_a_deleted_index(es: Elasticsearch, index_na
         assert not es.indices.exists(index=gone)
 
 
-def test_what_would_be_lost_is_refused_at_the_start(es: Elasticsearch, index_name: Names) -> None:
+def test_adoption_that_would_lose_data_is_refused_early(es: Elasticsearch, index_name: Names) -> None:
     cut, part, vectors = index_name("cut"), index_name("part"), index_name("vectors")
     read_only(es, cut, ARTICLES[:2], mappings={"_source": {"excludes": ["summary"]}})
     es.indices.create(index=part, aliases={f"{part}-seen": {"search_routing": "1"}})
@@ -529,7 +529,7 @@ def test_what_would_be_lost_is_refused_at_the_start(es: Elasticsearch, index_nam
         AdoptionIntoCopies(es, vectors, suffix="-2", fields=OWN)
 
 
-def test_an_own_object_beyond_the_sample_is_kept(es: Elasticsearch, index_name: Names) -> None:
+def test_a_foreign_object_outside_the_sample_is_kept(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("own")
     helpers.bulk(es, ({"_index": index, **each} for each in ARTICLES[:20]), refresh=True)
     rejected: list[ArticleRejected] = []
@@ -557,7 +557,7 @@ def test_copies_keep_limits_and_get_pipelines_last(es: Elasticsearch, index_name
     es.indices.delete(index=f"{day}-2")
 
 
-def test_a_text_that_few_articles_have_is_found(es: Elasticsearch, index_name: Names) -> None:
+def test_fields_that_few_articles_have_can_be_named(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("mixed")
     mixed = [{"_id": str(at), "note": "Of another kind."} for at in range(300)] + ARTICLES[:2]
     helpers.bulk(es, ({"_index": index, **each} for each in mixed), refresh=True)
@@ -574,7 +574,7 @@ def test_a_text_that_few_articles_have_is_found(es: Elasticsearch, index_name: N
 @pytest.mark.parametrize(
     ("own", "dynamic"), [({"hash": "x"}, False), ({"root": "theirs", "hash": "x"}, True), ("x", True)]
 )
-def test_an_object_of_the_articles_own_stays_theirs(
+def test_a_foreign_dedup_object_stays_unchanged(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path, own: Any, dynamic: bool
 ) -> None:
     index, forest = index_name("own"), index_name("forest")
@@ -598,6 +598,6 @@ def test_an_object_of_the_articles_own_stays_theirs(
     refused_run = run()
     assert (refused_run.code, "--dedup-field esdedup" in refused_run.err) == (3, True)
     assert run("--dedup-field", "esdedup").code == 0
-    # The index keeps the name.
+    # The index stores the name of the object.
     assert Reader(es).list(index).total_articles == 3
     assert all(each["dedup"] == own and each["esdedup"]["root"] for each in sources(es, index).values())

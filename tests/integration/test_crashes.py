@@ -1,4 +1,4 @@
-"""A process that feeds articles dies at any moment; the next one goes on as if nothing had happened."""
+"""A feeding process is killed at any moment; the next one continues as if nothing had happened."""
 
 import dataclasses
 import random
@@ -17,9 +17,9 @@ from tests.support.feeder import Job, Point, feed
 from tests.support.learned import Pace, contents, documents, learned
 from tests.support.names import Names
 
-# How many points are tried side by side, each with an index and a forest of its own.
+# The number of points that are tried at the same time, each with its own index and forest.
 SIDE_BY_SIDE = 4
-# A period has more pages than three batches: what comes again after a crash is still known.
+# A period has more pages than three batches, so pages that arrive again after a crash are still known.
 LARGER_PACE = Pace(block_pages=64, period_records=800)
 
 
@@ -27,11 +27,11 @@ LARGER_PACE = Pace(block_pages=64, period_records=800)
 class State:
     """The state of a server after all articles have been fed."""
 
-    # The root of each article; None for those that have one of their own.
+    # The root of each article; None if it has no fingerprint.
     articles: dict[str, str | None]
     # The root of each node.
     nodes: dict[str, str]
-    # What the articles have taught.
+    # The learned boilerplate.
     learned: dict[str, Any]
 
     @classmethod
@@ -40,17 +40,17 @@ class State:
 
     @classmethod
     def undisturbed(cls, job: Job) -> "State":
-        """Return what a forest in memory holds that gets the articles as one batch."""
+        """Return the state of a forest in memory that receives the articles in one batch."""
         store, roots, nodes = stream.fed(job.articles(), job.profile, learns_first=job.learns_first)
         return cls(roots, nodes, contents(store.boilerplate))
 
 
 def kill_points(requests: list[str], chance: random.Random, *, first: str) -> list[Point]:
-    """Return points before requests of a run, and after unanswered writes.
+    """Return points at which a run is killed: before a request, or after a write whose response is lost.
 
-    By night that is each of them. By day it is two writes of different kinds: one whose address contains
-    `first`, unanswered, and one before it is sent. At a request that reads, the server holds what it holds at
-    the next write.
+    By night, these are all points. By day, they are two writes of different kinds: one whose address contains
+    `first`, after it was sent, and one before it is sent. A kill at a read has the same effect as one at the
+    next write.
     """
     before = [Point(signal=signal.SIGKILL, number=number) for number in range(1, len(requests) + 1)]
     kinds: dict[str, list[Point]] = {}
@@ -71,12 +71,12 @@ def unanswered(point: Point) -> Point:
 
 
 def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: State) -> None:
-    """Let a process die at that point, and another one do the job after it."""
+    """Kill a process at `point`, let another one do the job, and compare the states."""
     Dedup(es).setup(job.index)
     try:
         died = feed(dataclasses.replace(job, point=point))
         assert died.exit_code == -signal.SIGKILL
-        # What the first of many pages taught is forgotten by now, and they would teach it once more.
+        # The first of many pages are forgotten by now, and would be learned from once more.
         is_resumed = job.pace is not None and not job.learns_first
         again = feed(job.resumed(len(died.acknowledged)) if is_resumed else job)
         assert again.error is None
@@ -109,15 +109,15 @@ def test_a_kill_at_any_request_changes_no_root(
 
 
 @pytest.mark.parametrize("learns_first", [False, True])
-def test_killed_while_it_learns_a_feeder_learns_everything_once(
+def test_a_feeder_killed_while_learning_learns_everything_once(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, learns_first: bool
 ) -> None:
-    """Blocks end within batches, and so do periods, after which documents are outdated and deleted."""
-    # With more time, several blocks of the usual size.
+    """Blocks and periods end within batches; after a period, outdated documents are deleted."""
+    # By night, use several blocks of the usual size.
     count, batch_size, pace = (48, 3, Pace()) if exploring.EFFORT <= 1 else (400, 60, LARGER_PACE)
     if learns_first:
-        # Nothing is forgotten: what was learned first is learned from the beginning again.
-        # And the last pages do not fill a block.
+        # Nothing may be forgotten, since learning starts from the beginning again. The last pages do not fill
+        # a block.
         pace = dataclasses.replace(pace, period_records=100_000, part_bytes=1_500)
         count = count * 3 // 4 - 1
 
@@ -137,7 +137,7 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
         job = new_job()
         Dedup(es).setup(job.index)
         chance = exploring.new_random(f"learns first: {learns_first}")
-        # Other writes are made before something is learned, or after it.
+        # Other writes happen before or after learning.
         points = kill_points(feed(job).requests, chance, first="_bulk")
         expected = State.of(es, job)
         assert expected == State.undisturbed(job)

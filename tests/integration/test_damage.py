@@ -1,4 +1,4 @@
-"""Damage to a forest and its articles: it is found, and repaired where that can be done."""
+"""Damage to a forest and its articles is found and, where possible, repaired."""
 
 import base64
 import itertools
@@ -35,7 +35,7 @@ Damages = dict[Damage, set[ViolationKind]]
 
 
 class Tree(NamedTuple):
-    """A tree that is damaged, and a root far from it that may be used for it."""
+    """A tree to be damaged, and an unrelated root."""
 
     root: StoredNode
     leaf: StoredNode
@@ -44,7 +44,7 @@ class Tree(NamedTuple):
 
 
 def trees(found: dict[str, StoredNode]) -> Iterator[Tree]:
-    """Return trees that have nothing in common."""
+    """Yield trees that have nothing in common."""
     leaves: dict[str, StoredNode] = {}
     for node in found.values():
         if not node.is_root:
@@ -77,7 +77,7 @@ def leaf_before_root(es: Elasticsearch, index: str, forest: str, tree: Tree) -> 
 
 
 def wrong_keys(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
-    # The keys of two nodes exchanged, as a slip by one would.
+    # Exchange the keys of two nodes, as an off-by-one error would.
     for node, wrong in ((tree.leaf, tree.root), (tree.root, tree.leaf)):
         keys = document(es, forest, wrong)["keys"]
         es.index(index=forest, id=node.id, document=document(es, forest, node) | {"keys": keys}, refresh=True)
@@ -104,15 +104,15 @@ def no_hex(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     es.index(index=forest, id="what is this", document=document(es, forest, tree.leaf), refresh=True)
 
 
-def root_hung_under_another(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+def root_moved_to_another_tree(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     write(es, forest, tree.root._replace(root=tree.other.id))
 
 
-def two_things_at_once(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+def two_errors_at_once(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     write(es, forest, tree.root._replace(seen_ms=tree.root.seen_ms - DAY_MS, seq=10_000))
 
 
-def tree_torn_apart(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+def tree_split(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     write(es, forest, tree.leaf._replace(root=tree.leaf.id))
 
 
@@ -122,7 +122,7 @@ def article_misplaced(es: Elasticsearch, index: str, forest: str, tree: Tree) ->
     es.update(index=index, id=article["_id"], doc={"dedup": {"root": tree.other.root}}, refresh=True)
 
 
-def page_forgotten(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+def page_missing(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     write(es, forest, tree.leaf._replace(page=""))
 
 
@@ -140,11 +140,11 @@ def page_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree)
     write(es, forest, tree.leaf._replace(page=""), tree.other._replace(page=tree.leaf.page))
 
 
-# With the kinds of violations that each may show as.
+# The kinds of violations as which each damage may be reported.
 NODES_GONE: Damages = {
     root_gone: {
         *(ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE),
-        # If the root had several.
+        # If the root had several content hashes.
         ViolationKind.STRAY_PAGE,
     },
     leaf_gone: {ViolationKind.NODE_GONE},
@@ -154,7 +154,7 @@ NODES_GONE: Damages = {
 NODES_CHANGED: Damages = {
     root_seen_too_low: {ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.NODE_BEHIND},
     leaf_before_root: {ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND},
-    two_things_at_once: {
+    two_errors_at_once: {
         *(ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND)
     },
     wrong_keys: {ViolationKind.UNFINDABLE},
@@ -163,10 +163,10 @@ NODES_CHANGED: Damages = {
     no_root: {ViolationKind.UNFINDABLE},
 }
 TREES_AND_PAGES: Damages = {
-    root_hung_under_another: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
-    tree_torn_apart: {ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS},
+    root_moved_to_another_tree: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
+    tree_split: {ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS},
     article_misplaced: {ViolationKind.TWO_ROOTS},
-    page_forgotten: {ViolationKind.PAGE_BEHIND},
+    page_missing: {ViolationKind.PAGE_BEHIND},
     page_without_node: {ViolationKind.PAGE_BEHIND, ViolationKind.STRAY_PAGE},
     page_under_another_root: {ViolationKind.PAGE_BEHIND},
     page_of_another_node: {ViolationKind.PAGE_BEHIND},
@@ -174,11 +174,11 @@ TREES_AND_PAGES: Damages = {
 OF_EACH: Damages = {
     root_gone: NODES_GONE[root_gone],
     wrong_keys: NODES_CHANGED[wrong_keys],
-    tree_torn_apart: TREES_AND_PAGES[tree_torn_apart],
+    tree_split: TREES_AND_PAGES[tree_split],
 }
 
 
-# Only nodes that have documents of their own have it.
+# These are possible only where each node has its own document.
 OF_DOCUMENTS = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
 
 
@@ -191,12 +191,12 @@ OF_DOCUMENTS = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
 def test_damage_is_found_and_repaired(
     es: Elasticsearch, fed: tuple[str, str], profile: Profile, damages: Damages, lookup: Lookup
 ) -> None:
-    """Each damage has a tree of its own."""
+    """Each damage is done to a different tree."""
     index, forest = fed
     if lookup == "memory":
         damages = {damage: shown for damage, shown in damages.items() if damage not in OF_DOCUMENTS}
     before, pages_before, found = roots(es, index), pages(es, forest), nodes(es, forest)
-    # By the ids of nodes and articles, and of their roots.
+    # The damage of each damaged node or article, by its id.
     damage_of: dict[str, Damage] = {"what is this": no_hex}
     for damage, tree in zip(damages, trees(found), strict=False):
         damage(es, index, forest, tree)
@@ -212,14 +212,14 @@ def test_damage_is_found_and_repaired(
     for damage, kinds_shown in shown.items():
         assert kinds_shown & damages[damage], damage
         assert kinds_shown <= damages[damage] | {ViolationKind.NOTHING_NEAR}, damage
-    # Feeding goes on meanwhile.
+    # The damaged forest still accepts articles.
     with Dedup(es, forest=forest, profile=profile) as dedup:
         list(dedup.enrich({"_index": index, **article} for article in ARTICLES[:5]))
     assert maintenance.repair([index]).total()
     assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
-    # Articles have come again, perhaps in the next hour.
+    # Articles have arrived again, perhaps in the next hour.
     after, earlier = (
         {(page, node): seen for page, node, seen in each} for each in (pages(es, forest), pages_before)
     )
@@ -227,7 +227,7 @@ def test_damage_is_found_and_repaired(
     assert all(after[each] >= seen_ms for each, seen_ms in earlier.items())
 
 
-def bare_page_forgotten(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+def bare_page_missing(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
     remove(es, forest, bare.document_id)
 
 
@@ -257,9 +257,9 @@ def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, othe
 def test_damaged_hashes_without_a_fingerprint_are_repaired(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
-    """Each damage has two pages of its own, one of them with only a short text."""
+    """Each damage is done to two content hashes of its own, one of them of a short text."""
     damages = {
-        "Ok": bare_page_forgotten,
+        "Ok": bare_page_missing,
         "No": bare_page_damaged,
         "Ah": bare_page_seen_too_low,
         "Oh": bare_page_with_a_node,
@@ -291,14 +291,14 @@ def test_damaged_hashes_without_a_fingerprint_are_repaired(
     assert pages(es, forest) == remembered
 
 
-def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:
-    """Violations that cannot be repaired are reported before and after."""
+def test_invalid_records_do_not_prevent_a_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    """Violations that cannot be repaired are reported before and after the repair."""
     index, forest = fed
     tree = next(trees(nodes(es, forest)))
     leaf_gone(es, index, forest, tree)
     others = (name for name, root in roots(es, index).items() if root not in (tree.root.id, tree.other.id))
     no_hex, bad_root, other_profile, wrong_bands, outdated = itertools.islice(others, 5)
-    # An update merges objects: without nulls, the fields of an earlier text stay.
+    # An update merges objects, so fields of the earlier text stay unless they are set to null.
     lone = "~" + es.get(index=index, id=outdated)["_source"]["dedup"]["root"]
     for article, change in {
         no_hex: {"fingerprint": "no hex"},
@@ -331,7 +331,7 @@ def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str])
 
 
 @pytest.mark.parametrize("profile", [VERIFIED])
-def test_articles_with_values_of_other_types_end_nothing(
+def test_wrongly_typed_values_break_neither_reading_nor_maintenance(
     es: Elasticsearch, fed: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     index, forest = fed
@@ -359,7 +359,7 @@ def test_articles_with_values_of_other_types_end_nothing(
             assert reader.timeline(index, reader.article(index, article).root or "").steps
 
     without_root: list[str] = []
-    # In the index, these are the whole numbers 1 and 1,000.
+    # Elasticsearch indexes these as the whole numbers 1 and 1,000.
     for value in (1.5, "1e3"):
         article = damage(0, "seq", value)
         assert_listed()
@@ -395,7 +395,7 @@ def test_articles_with_values_of_other_types_end_nothing(
 
 @in_both_lookups
 @pytest.mark.parametrize("profile", [CLASSIC])
-def test_a_leaf_far_from_all_of_its_tree(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_a_leaf_far_from_its_tree_is_reported(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     found = nodes(es, forest)
     root, other = [node for node in found.values() if node.is_root][:2]
@@ -408,7 +408,7 @@ def test_a_leaf_far_from_all_of_its_tree(es: Elasticsearch, fed: tuple[str, str]
 def test_a_root_recreated_from_a_leaf_is_near_nothing(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
-    """The leaf lay between two roots, and had chosen the earlier one."""
+    """The leaf was near two roots and had joined the earlier one."""
     forest = index_name("forest")
     ForestIndex.open(es, forest, profile=CLASSIC, lookup=lookup)
     lost, other, leaf = (f"{simhash:016x}" for simhash in (0b111, 0b111 << 16, 0))

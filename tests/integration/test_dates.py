@@ -1,4 +1,4 @@
-"""Dates that cannot be believed: they decide neither what is newest nor what is the original."""
+"""Implausible dates decide neither which article is newest nor which is the original."""
 
 import time
 import urllib.request
@@ -31,7 +31,7 @@ ARTICLES = {
 
 @pytest.fixture
 def index(es: Elasticsearch, index_name: Names) -> str:
-    """One cluster of articles with these dates, which arrived in this order, and an older article."""
+    """An index of a cluster with the dates of `ARTICLES`, in order of arrival, and an older article."""
     name = index_name("dates")
     with Dedup(es, forest=index_name("forest")) as dedup:
         dedup.setup(name)
@@ -51,7 +51,9 @@ def index(es: Elasticsearch, index_name: Names) -> str:
     return name
 
 
-def test_neither_head_nor_original(es: Elasticsearch, index: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_implausible_dates_make_neither_head_nor_original(
+    es: Elasticsearch, index: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     dedup = Dedup(es)
     rules: list[tuple[Sort, Head | None, str]] = [
         ("oldest", None, "original"),
@@ -63,7 +65,7 @@ def test_neither_head_nor_original(es: Elasticsearch, index: str, capsys: pytest
         row = next(each for each in page.rows if each.similar)
         assert row.id == shown
         assert row.first == PUBLISHED
-        # Nothing was published after it arrived.
+        # No article counts as published after its arrival.
         assert (row.last or "") < "2099"
     similar = {each.id: each for each in dedup.reader.similar(index, "original").rows}
     assert list(similar) == ["undated", "unset", "future", "reprint"]
@@ -79,19 +81,19 @@ def test_neither_head_nor_original(es: Elasticsearch, index: str, capsys: pytest
     assert "? not believed: sorted and counted by the time of its arrival" in printed
 
 
-def test_the_pages_mark_dates_that_are_not_believed(elasticsearch_url: str, index: str) -> None:
+def test_pages_mark_implausible_dates(elasticsearch_url: str, index: str) -> None:
     shown = request(elasticsearch_url, index, "/", dedup="false", sort="newest")
     assert shown.status == 200
-    # Those of 2099 and 1970.
+    # The dates of 2099 and 1970.
     assert shown.body.count(">unlikely date</span>; arrived") == 2
-    # Where no article of a time is found, it is said why.
+    # If no article of a period is found, the page explains how such dates are treated.
     nothing = request(elasticsearch_url, index, "/", until="1990-01-01").body
     assert "unlikely is found by the time of its arrival" in nothing
     listed = request(elasticsearch_url, index, "/api/v1/list", dedup="false", sort="newest").json["rows"]
     assert [row["id"] for row in listed if row["arrived_at"]] == ["undated", "unset", "future"]
 
 
-# Formats of mappings, and how Python writes such dates.
+# Date formats of mappings, each with the equivalent of `strftime`.
 FORMATS = {
     "strict_date_optional_time||epoch_millis": "%Y-%m-%dT%H:%M:%SZ",
     "epoch_second": "%s",
@@ -112,7 +114,7 @@ FORMATS = {
 def written(days_ago: int, how: str) -> Any:
     moment = datetime.now(UTC).replace(hour=8, minute=5, second=7) - timedelta(days=days_ago)
     text = moment.strftime(how.replace("%s", str(int(moment.timestamp()))))
-    # As most programs write them: the name of a day is in no list.
+    # A number or a date with the name of a day is written alone, other dates in a list.
     return int(text) if how.startswith("%s") else text if how.startswith("%a") else [text]
 
 
@@ -125,7 +127,7 @@ def dated_index(es: Elasticsearch, name: str, time_format: str, *articles: dict[
 
 
 def check_dates(es: Elasticsearch, index: str, count: int) -> None:
-    """Check that articles count as published when Elasticsearch says, and are found and sorted by that."""
+    """Check that articles are found and sorted by the time that Elasticsearch parses."""
     es.indices.refresh(index=index)
     both = ("published_at", "dedup.published")
     found = es.search(
@@ -146,7 +148,7 @@ def check_dates(es: Elasticsearch, index: str, count: int) -> None:
     assert len(later.rows) == count - 1
 
 
-def test_dates_are_read_by_the_format_of_the_mapping(
+def test_dates_are_parsed_by_the_format_of_the_mapping(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     forest = index_name("forest")
@@ -191,10 +193,10 @@ def test_dates_are_read_by_the_format_of_the_mapping(
         check_dates(es, index, 5)
 
 
-def test_adoption_takes_the_times_that_elasticsearch_sorts_by(es: Elasticsearch, index_name: Names) -> None:
-    """One story, with an article a day, each in an index of another format; and dates that nobody has set.
+def test_adoption_uses_the_times_that_elasticsearch_sorts_by(es: Elasticsearch, index_name: Names) -> None:
+    """A story has an article a day, each in an index with another format; other articles have unset dates.
 
-    All within the retention after the first date.
+    All dates are within the retention after the first.
     """
     indices = []
     for days, (time_format, how) in enumerate(FORMATS.items(), 1):
@@ -206,7 +208,7 @@ def test_adoption_takes_the_times_that_elasticsearch_sorts_by(es: Elasticsearch,
     nanos = index_name("adopted-nanos")
     es.indices.create(index=nanos, mappings={"properties": {"published_at": {"type": "date_nanos"}}})
     es.index(index=nanos, id="a0", document={"text": TEXT, "published_at": iso(NOW_MS)}, refresh=True)
-    # Nobody has set these: they belong to the story all the same, and begin no other.
+    # Articles with unset dates join the story, too.
     unset = ["0001-01-01T00:00:00Z", "1900-01-01", "1970-01-01T00:00:01Z", None, 1_795_248_000]
     odd = [{"_id": f"u{at}", "text": TEXT, "published_at": each} for at, each in enumerate(unset)]
     indices.append(

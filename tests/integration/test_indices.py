@@ -1,4 +1,4 @@
-"""Article indices: which are ready, and which are refused."""
+"""Article indices that are accepted, and indices that are refused."""
 
 import dataclasses
 import itertools
@@ -21,7 +21,7 @@ from tests.support.names import Names
 from tests.support.sidecar_process import running
 
 
-def test_an_index_that_is_not_ready(es: Elasticsearch, index_name: Names) -> None:
+def test_an_index_without_set_up_is_refused(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("plain"), index_name("forest")
     dedup = Dedup(es, forest=forest)
     with pytest.raises(IndexNotReady, match="set it up"):
@@ -61,7 +61,7 @@ _UNUSABLE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("says", _UNUSABLE)
-def test_a_mapping_that_cannot_be_mended_is_refused(es: Elasticsearch, index_name: Names, says: str) -> None:
+def test_a_mapping_that_cannot_be_fixed_is_refused(es: Elasticsearch, index_name: Names, says: str) -> None:
     index, dedup = index_name("unusable"), Dedup(es, forest=index_name("forest"))
     es.indices.create(index=index, mappings=_UNUSABLE[says])
     for refused in (dedup.setup, dedup.require_ready, dedup.reader.list):
@@ -69,7 +69,7 @@ def test_a_mapping_that_cannot_be_mended_is_refused(es: Elasticsearch, index_nam
             refused(index)
 
 
-def test_a_template_that_cannot_be_mended_is_refused(es: Elasticsearch, index_name: Names) -> None:
+def test_a_template_that_cannot_be_fixed_is_refused(es: Elasticsearch, index_name: Names) -> None:
     index, name = index_name("templated"), "esdedup-test-unusable"
     template = {"mappings": {"enabled": False}}
     es.indices.put_index_template(name=name, index_patterns=[index], template=template, priority=901)
@@ -81,7 +81,7 @@ def test_a_template_that_cannot_be_mended_is_refused(es: Elasticsearch, index_na
         es.indices.delete_index_template(name=name)
 
 
-def test_a_closed_index_behind_another_name_is_named(es: Elasticsearch, index_name: Names) -> None:
+def test_a_closed_index_behind_an_alias_is_named(es: Elasticsearch, index_name: Names) -> None:
     index, closed, forest = index_name("open"), index_name("closed"), index_name("forest")
     alias, pattern = f"{index}-alias", f"{index},{closed[:-1]}*"
     with Dedup(es, forest=forest) as dedup:
@@ -90,18 +90,18 @@ def test_a_closed_index_behind_another_name_is_named(es: Elasticsearch, index_na
             es.indices.put_alias(index=each, name=alias)
         feed(es, dedup, index, ARTICLES[:1])
     es.indices.close(index=closed)
-    doors: list[Callable[[str], object]] = [
+    operations: list[Callable[[str], object]] = [
         dedup.setup,
         Reader(es).list,
         lambda name: list(Maintenance(es, forest=forest).verify([name])),
         lambda name: Adoption(es, name),
     ]
-    for refused, name in [*itertools.product(doors, (closed, alias)), (doors[-1], pattern)]:
+    for refused, name in [*itertools.product(operations, (closed, alias)), (operations[-1], pattern)]:
         with pytest.raises(IndexNotReady, match=f"the index '{closed}' is closed: open it first"):
             refused(name)
 
 
-def test_too_many_fields_are_no_reason_for_another_index(es: Elasticsearch, index_name: Names) -> None:
+def test_too_many_fields_suggest_raising_the_limit(es: Elasticsearch, index_name: Names) -> None:
     index, dedup = index_name("full"), Dedup(es)
     settings, mappings = {"mapping.total_fields.limit": 3}, {"properties": {"a": {"type": "ip"}}}
     name, later = f"{index}-of", f"{index}-later"
@@ -116,10 +116,10 @@ def test_too_many_fields_are_no_reason_for_another_index(es: Elasticsearch, inde
         es.indices.delete_index_template(name=name)
 
 
-def test_two_processes_may_make_an_index_at_once(
+def test_two_processes_may_create_an_index_at_once(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
-    """The loser checks the index like an existing one."""
+    """The slower process checks the index like an existing one."""
 
     def between(request: Sent, send: Send) -> Answer:
         if request.method == "PUT" and request.path.count("/") == 1:
@@ -134,7 +134,7 @@ def test_two_processes_may_make_an_index_at_once(
             slow.setup(index_name("other"), shards=2)
 
 
-def test_an_index_without_subobjects(es: Elasticsearch, index_name: Names) -> None:
+def test_an_index_without_subobjects_can_be_used(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("flat"), index_name("forest")
     es.indices.create(index=index, mappings={"subobjects": False})
     with Dedup(es, forest=forest) as dedup:
@@ -147,8 +147,8 @@ def test_an_index_without_subobjects(es: Elasticsearch, index_name: Names) -> No
     assert not list(Maintenance(es, forest=forest).verify([index]))
 
 
-def test_one_article_keeps_no_other_out(es: Elasticsearch, index_name: Names) -> None:
-    """Fields that are not ours may be many, deep, or of any type; ours stay strict."""
+def test_odd_fields_do_not_block_other_articles(es: Elasticsearch, index_name: Names) -> None:
+    """Other fields may be many, deep, or of any type; those of the dedup object stay strict."""
     index = index_name("strange")
     deep: dict[str, Any] = {"x": 1}
     for _ in range(30):
@@ -197,7 +197,7 @@ def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Name
         ("_data_stream_timestamp", {"data_stream": {}}),
     ],
 )
-def test_a_template_that_harms_a_forest_is_named(
+def test_a_template_harmful_to_a_forest_is_named(
     es: Elasticsearch, index_name: Names, says: str, body: dict[str, Any]
 ) -> None:
     index, forest = index_name("articles"), index_name("matched")
@@ -218,7 +218,7 @@ def test_a_template_that_harms_a_forest_is_named(
             assert not es.indices.exists(index=forest)
             es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **harmless)
             helpers.bulk(es, dedup.enrich(actions), refresh=True)
-        # Nor is one replaced that could not be made again.
+        # A forest that could not be recreated is not replaced either.
         es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **body)
         maintenance = Maintenance(es, forest=forest)
         with pytest.raises(IndexNotReady, match="would give the forest"):
@@ -229,13 +229,13 @@ def test_a_template_that_harms_a_forest_is_named(
         es.cluster.delete_component_template(name=part)
 
 
-def test_a_forest_behind_an_alias_is_left_out(es: Elasticsearch, index_name: Names) -> None:
+def test_a_forest_behind_an_alias_is_omitted(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("behind"), index_name("behind-forest")
     alias, pattern = f"{index}-alias", f"{index},{forest}*"
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES[:5])
-    # As a template did that was set up: the metadata and fields of articles, and their alias.
+    # As if the articles' template had matched: the forest has their metadata, fields and alias.
     found = es.indices.get_mapping(index=f"{index},{forest}")
     meta = {
         "esdedup": {**found[forest]["mappings"]["_meta"]["esdedup"], "fields": dataclasses.asdict(Fields())}
@@ -264,11 +264,11 @@ def article(index: str, article_id: str) -> dict[str, Any]:
     return {"_index": index, "_id": article_id, **values}
 
 
-def test_an_index_keeps_the_names_of_its_fields(es: Elasticsearch, index_name: Names) -> None:
+def test_an_index_stores_its_field_names(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("foreign"), index_name("forest")
     es.indices.create(index=index, mappings={"_meta": {"owner": "news desk"}})
     Dedup(es, fields=FOREIGN).setup(index)
-    # Again, without names, it changes nothing.
+    # Setting up again without names changes nothing.
     Dedup(es).setup(index)
     assert es.indices.get_mapping(index=index)[index]["mappings"]["_meta"]["owner"] == "news desk"
     with Dedup(es, forest=forest) as dedup:
@@ -286,7 +286,7 @@ def test_an_index_keeps_the_names_of_its_fields(es: Elasticsearch, index_name: N
     maintenance = Maintenance(es, forest=forest)
     assert not list(maintenance.verify([index]))
     assert maintenance.explain(index, "a", "b").same_cluster
-    # Names that are given take precedence for a reader; a writer's must agree.
+    # A reader's names take precedence over the stored ones; a writer's must match.
     renamed = dataclasses.replace(FOREIGN, title="by", source="headline")
     assert Reader(es, fields=renamed).list(index).rows[0].title == "A"
     writer = Dedup(es, forest=forest, fields=renamed)
@@ -299,7 +299,7 @@ def test_an_index_keeps_the_names_of_its_fields(es: Elasticsearch, index_name: N
 
 
 @pytest.mark.parametrize("dynamic", [False, "strict", True])
-def test_setting_up_again_maps_the_fields_that_it_names(
+def test_setting_up_again_maps_newly_named_fields(
     es: Elasticsearch, index_name: Names, dynamic: object
 ) -> None:
     index, forest = index_name("foreign"), index_name("forest")
@@ -316,7 +316,7 @@ def test_setting_up_again_maps_the_fields_that_it_names(
         assert reader.list(index, query=reader.search_query(index, **form)).total_rows == 1, form
 
 
-def test_setting_up_keeps_the_mapping_of_a_field(es: Elasticsearch, index_name: Names) -> None:
+def test_setting_up_keeps_existing_mappings(es: Elasticsearch, index_name: Names) -> None:
     index, dedup = index_name("own"), Dedup(es, fields=Fields(source="outlet.name", time="at"))
     own = {
         "title": {"type": "keyword"},
@@ -338,7 +338,7 @@ def test_setting_up_keeps_the_mapping_of_a_field(es: Elasticsearch, index_name: 
         ("url", {"type": "nested"}),
     ],
 )
-def test_a_field_that_cannot_hold_its_values_is_refused(
+def test_a_field_of_an_unsuitable_type_is_refused(
     es: Elasticsearch, index_name: Names, name: str, mapping: dict[str, Any]
 ) -> None:
     index = index_name("own")
@@ -370,12 +370,12 @@ def test_a_search_by_an_unmapped_field_is_refused(
     assert "does not map the field" in page.body
 
 
-def test_indices_that_name_their_fields_differently(es: Elasticsearch, index_name: Names) -> None:
+def test_indices_with_different_field_names_are_read_separately(es: Elasticsearch, index_name: Names) -> None:
     usual, foreign, forest = index_name("usual"), index_name("foreign"), index_name("forest")
     Dedup(es).setup(usual)
     Dedup(es, fields=FOREIGN).setup(foreign)
     with Dedup(es, forest=forest) as dedup:
-        # One run may write to both.
+        # One call may write to both.
         actions = [article(foreign, "a"), {"_index": usual, "_id": "b", "text": TEXT, "title": "Dog"}]
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
     assert [Reader(es).list(index).rows[0].title for index in (foreign, usual)] == ["Fox", "Dog"]
@@ -386,7 +386,7 @@ def test_indices_that_name_their_fields_differently(es: Elasticsearch, index_nam
         list(Maintenance(es, forest=forest).verify([usual, foreign]))
 
 
-def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
+def test_writing_to_an_alias_requires_a_write_index(es: Elasticsearch, index_name: Names) -> None:
     one, other, alias = index_name("behind-a"), index_name("behind-b"), index_name("alias")
     dedup = Dedup(es, forest=index_name("forest"))
     for index in (one, other):
@@ -427,7 +427,7 @@ def test_an_index_with_articles_keeps_its_forest(
         with pytest.raises(IndexNotReady, match=f"{index!r} has articles that the forest {wrong!r} does not"):
             dedup.setup(index, forest=wrong)
     with Dedup(es, forest=forest) as feeding:
-        # Also while it is fed, and has not been refreshed.
+        # This works even before the fed articles are visible to searches.
         feed(es, feeding, index, ARTICLES[100:200])
         dedup.setup(index, forest=forest)
     with pytest.raises(IndexNotReady, match="does not know"):
@@ -439,7 +439,7 @@ def test_an_index_with_articles_keeps_its_forest(
         feeding.require_ready(index)
 
 
-def test_only_its_forest_takes_the_articles_of_an_index(
+def test_only_the_forest_of_an_index_accepts_its_articles(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     own, others, anyones = index_name("own"), index_name("others"), index_name("anyones")
@@ -448,7 +448,7 @@ def test_only_its_forest_takes_the_articles_of_an_index(
         dedup.setup(own, forest=forest)
         dedup.setup(others)
         dedup.setup(anyones)
-        # An index that exists is given to a forest, too, and stays there.
+        # An existing index can be assigned to a forest, too, and keeps it.
         dedup.setup(others, forest=other)
         dedup.setup(others)
         with pytest.raises(IndexNotReady, match=f"{others!r} belongs to the forest {other!r}, and not to"):
@@ -469,14 +469,14 @@ def test_only_its_forest_takes_the_articles_of_an_index(
         answers = sidecar.enrich(*ARTICLES[:2], index=others)
     assert [each["error"]["status"] for each in answers] == [400, 400]
     assert [len(roots(es, index)) for index in (own, others, anyones)] == [4, 0, 4]
-    # It is nobody else's from now on.
+    # The index without a forest now belongs to this one.
     assert es.indices.get_mapping(index=anyones)[anyones]["mappings"]["_meta"]["esdedup"]["forest"] == forest
     with Dedup(es, forest=other) as dedup:
         assert len(list(dedup.enrich([{"_index": others, **ARTICLES[0]}]))) == 1
 
 
-def test_all_take_the_forest_that_an_index_keeps(es: Elasticsearch, index_name: Names) -> None:
-    """The index was set up without a forest, and keeps the one that took its first article."""
+def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_name: Names) -> None:
+    """The index was set up without a forest, and stores the one that accepted its first article."""
     (index, forest), (small, other) = (
         [index_name(name) for name in pair] for pair in (("news", "forest"), ("small", "other"))
     )
@@ -515,7 +515,7 @@ def test_all_take_the_forest_that_an_index_keeps(es: Elasticsearch, index_name: 
     assert (found["verify"], found["stats"], found["texts"], found["edit"]) == ([], len(before), 60, 1)
     assert found["explain"] == found["reader's explain"] == found["migrate"] == forest
     assert (found["similar"] is None, found["rebuild"]) == (False, len(before))
-    # One that keeps none, as older ones do, is not edited: the edit might go to another forest.
+    # An index that stores no forest, like older ones, is not edited: it might have another forest.
     es.indices.put_mapping(index=index, meta={"esdedup": {"editorial": True}})
     with pytest.raises(IndexNotReady, match="belongs to no forest"):
         Editor(es, forest=other).edit(index, merge, by="A. Chen")

@@ -1,4 +1,4 @@
-"""Every page of every sort equals a brute-force result computed from all documents."""
+"""Every page of results in every sort equals a brute-force result computed from all documents."""
 
 import itertools
 import json
@@ -37,7 +37,7 @@ PAGE_SIZES = (11, 40)
 
 
 class Corpus:
-    """Random articles in an index, and two ways to read them."""
+    """Random articles in an index."""
 
     def __init__(self, es: Elasticsearch, name: str, shards: int, routed: bool) -> None:
         self.name = name
@@ -76,7 +76,7 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
 
 
 def all_pages(read: Read, index: str, *, size: int, by_number: bool, **options: Any) -> list[Page]:
-    """Read a list to its end: by cursor, or by number."""
+    """Read all pages of a list, by cursor or by number."""
     pages: list[Page] = []
     after = None
     for number in itertools.count(1):
@@ -109,9 +109,9 @@ def random_options(chance: random.Random, sort: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "similar-desc", "similar-asc", "sources-desc"])
-def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -> None:
+def test_every_page_equals_brute_force(corpus: Corpus, read: Read, sort: str) -> None:
     name = f"{sort} {corpus.name}"
-    # One that is the same in every run, and new ones.
+    # One case is the same in every run; the others are new.
     for chance in [random.Random(name)] + [new_random(name)] * times_effort(1):
         query, options = random_query(chance), random_options(chance, sort)
         size, by_number = chance.choice(PAGE_SIZES), chance.random() < 0.3
@@ -127,22 +127,22 @@ def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -
             assert page.order_exact
 
 
-def test_the_order_by_sources_reads_until_proven(corpus: Corpus, es: Elasticsearch) -> None:
+def test_sorting_by_sources_reads_until_the_order_is_proven(corpus: Corpus, es: Elasticsearch) -> None:
     query = RandomQuery({"match_all": {}}, lambda _: True)
     expected = [row[0] for row in expected_list(corpus.documents, query, sort="sources-desc").rows]
     options: dict[str, Any] = {"sort": "sources-desc", "size": 5}
-    # Ten clusters prove nothing; all do.
+    # Ten clusters do not prove the order; all clusters do.
     page = list_tuned(es, Tuning(first_roots=2), corpus.index, **options)
     assert ([row.id for row in page.rows], page.order_exact) == (expected[:5], True)
-    # What may not be read on is not claimed.
+    # If `max_roots` prevents the proof, the order is not reported as exact.
     page = list_tuned(es, Tuning(first_roots=2, max_roots=10), corpus.index, **options)
     assert not page.order_exact
 
 
-def test_the_order_of_lone_articles_is_proven_at_once(
+def test_the_order_of_single_articles_is_proven_at_once(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
-    index = index_name("lone")
+    index = index_name("single")
     Dedup(es).setup(index)
     actions = (
         {"_index": index, "_id": str(number), "_source": {"source": "s", "dedup": dedup}}
@@ -150,19 +150,19 @@ def test_the_order_of_lone_articles_is_proven_at_once(
         for dedup in [{"root": f"{number:02}", "seq": number, "published": number}]
     )
     helpers.bulk(es, actions, refresh=True)
-    # No more than the first 10 roots are asked for.
+    # At most the first 10 roots are requested.
     tuning = Tuning(first_roots=10, max_roots=10)
     for least, expected in ((0, ["00", "01", "02"]), (2, [])):
         page = list_tuned(es, tuning, index, sort="sources-desc", size=3, min_sources=least)
         assert ([row.root for row in page.rows], page.order_exact) == (expected, True)
 
 
-def test_rising_clusters_are_those_with_the_most_recent_articles(
+def test_rising_sorts_clusters_by_recent_articles(
     es: Elasticsearch, read: Read, index_name: Callable[[str], str]
 ) -> None:
     index, now_ms, hour_ms = index_name("rising"), int(time.time() * 1_000), 3_600_000
     Dedup(es).setup(index)
-    # Of each root, how many hours ago its articles came.
+    # The ages of the articles of each root, in hours.
     ages = {"large": [30] * 9 + [1], "rising": [1, 2, 3, 40], "fading": [25, 26], "new": [0, 5]}
     actions = (
         {"_index": index, "_source": {"title": "red", "source": f"s{number}", "dedup": dedup}}
@@ -185,7 +185,7 @@ def test_rising_clusters_are_those_with_the_most_recent_articles(
 
 
 @pytest.mark.parametrize(("sort", "min_similar"), [("newest", 0), ("oldest", 1), ("newest", 3)])
-def test_truncated_pages_have_the_same_rows_together(
+def test_truncated_pages_together_contain_every_row(
     corpus: Corpus, es: Elasticsearch, sort: str, min_similar: int
 ) -> None:
     tuning = Tuning(read_articles=10, read_articles_a_row=1)
@@ -199,14 +199,14 @@ def test_truncated_pages_have_the_same_rows_together(
     assert [row.id for page in pages for row in page.rows] == expected
     assert all(page.cut_short == (len(page.rows) < 7 and page.next is not None) for page in pages)
     assert any(page.cut_short for page in pages)
-    # A numbered page that is cut short leads on too.
+    # A numbered page that is cut short has a cursor, too.
     third = list_tuned(es, tuning, corpus.index, query=query.query, size=7, page=3, **options)
     if third.cut_short:
         assert third.next is not None
     assert [row.id for row in third.rows] == expected[14:21][: len(third.rows)]
 
 
-def test_an_empty_list_does_not_read_the_index(corpus: Corpus, es: Elasticsearch) -> None:
+def test_a_list_without_rows_stops_early(corpus: Corpus, es: Elasticsearch) -> None:
     sent: list[Search] = []
     scope = Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_a_row=1))
     page = execute(es, noting(list_rows(scope, corpus.index, min_similar=1_000, size=5), sent))
@@ -217,8 +217,8 @@ def test_an_empty_list_does_not_read_the_index(corpus: Corpus, es: Elasticsearch
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.5, 5.0])
-def test_the_newest_are_found_in_any_span(corpus: Corpus, es: Elasticsearch, margin: float) -> None:
-    """Spans that have too few, just enough and many; articles without a time come after all of them."""
+def test_newest_articles_are_found_with_any_span(corpus: Corpus, es: Elasticsearch, margin: float) -> None:
+    """The spans contain too few, just enough or many articles; articles without a time come last."""
     tuning = Tuning(spanned_articles=1, span_margin=margin)
     sent: list[Search] = []
     chance = random.Random(f"{corpus.name} {margin}")
@@ -245,7 +245,7 @@ def test_relevance_follows_the_best_match_of_each_cluster(
     chance = random.Random(5)
     for word in ("red", "gold red blue"):
         query = {"match": {"title": word}}
-        # The engine's order of all articles, of which rows keep the first of each cluster.
+        # Elasticsearch's order of all articles; a row has the best match of its cluster.
         body = {"query": query, "size": 10_000, "sort": ["_score"], "track_scores": True}
         hits = es.search(index=corpus.index, body=body)["hits"]["hits"]
         best: dict[str, float] = {}
@@ -285,13 +285,13 @@ def test_relevance_follows_the_best_match_of_each_cluster(
 @pytest.mark.parametrize(
     "options", [{"sort": "similar-desc"}, {"sort": "relevance", "query": {"match_all": {}}}]
 )
-def test_sorts_limited_to_numbered_pages_offer_none_beyond(
+def test_sorts_with_numbered_pages_end_at_the_limit(
     corpus: Corpus, read: Read, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     whole = read("list", corpus.index, size=20, **options)
     assert whole.next is not None
     monkeypatch.setattr(limits, "MAX_HITS", 20)
-    # The last page is cut at the limit.
+    # The last page ends at the limit.
     pages: list[Page] = [read("list", corpus.index, size=8, **options)]
     while pages[-1].next is not None:
         pages.append(read("list", corpus.index, size=8, after=pages[-1].next, **options))
@@ -303,7 +303,7 @@ def test_sorts_limited_to_numbered_pages_offer_none_beyond(
 @pytest.mark.parametrize(
     "query", [{"match": {"title": "red blue"}}, {"bool": {"filter": {"term": {"source": "A"}}}}]
 )
-def test_clusters_on_one_shard_are_counted_without_names(
+def test_clusters_on_one_shard_are_counted_without_their_roots(
     corpus: Corpus, es: Elasticsearch, query: Document
 ) -> None:
     sent: list[Search] = []
@@ -312,10 +312,10 @@ def test_clusters_on_one_shard_are_counted_without_names(
     assert page.total_rows == len(
         {hit["_source"]["dedup"]["root"] for hit in hits if "dedup" in hit["_source"]}
     )
-    # An estimate is not ended early.
+    # Only exact counts have `terminate_after`.
     exact = [body["aggs"] for request in sent for body in request.bodies if "terminate_after" in body]
     by_name = [UNREAD in each for each in exact]
-    # The first answers say how many shards a single index has.
+    # The first response reports the number of shards of a single index.
     ranks, is_apart = "match" in query, corpus.is_routed or corpus.index.startswith("test-lists-1-")
     assert by_name == ([False] if is_apart else [False, True] if ranks else [True])
 
@@ -347,7 +347,7 @@ def _has_any(words: str) -> Callable[[Document], bool]:
     return lambda article: bool(set(words.split()) & set(article["title"].split()))
 
 
-def test_similar_articles_and_sources_against_brute_force(corpus: Corpus, read: Read) -> None:
+def test_similar_articles_and_sources_equal_brute_force(corpus: Corpus, read: Read) -> None:
     documents = corpus.documents
     (root, _), *_ = Counter(each["dedup"]["root"] for each in documents.values()).most_common(1)
     of_largest = next(id_ for id_, each in documents.items() if each["dedup"]["root"] == root)
@@ -401,7 +401,7 @@ def test_similar_articles_and_sources_against_brute_force(corpus: Corpus, read: 
                 assert each.last == (iso(max(times)) if times else None)
 
 
-def test_an_article_that_has_no_cluster_is_named(corpus: Corpus, read: Read) -> None:
+def test_similar_refuses_articles_without_a_cluster(corpus: Corpus, read: Read) -> None:
     index = corpus.index
     with pytest.raises(ArticleNotFound, match="no article"):
         read("similar", index, "none")
@@ -416,7 +416,7 @@ def test_an_article_that_has_no_cluster_is_named(corpus: Corpus, read: Read) -> 
 def test_order_by_count_is_exact_where_shards_prove_it(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
-    """Five shards with more clusters than each one sends: the order must not be claimed without proof."""
+    """Five shards have more clusters than each returns; only a proven order is reported as exact."""
     index, chance = index_name("counts"), random.Random(3)
     Dedup(es).setup(index, shards=5)
     sizes = {f"root{cluster:04d}": 1 + int(chance.paretovariate(0.9)) % 90 for cluster in range(1_500)}
@@ -436,25 +436,25 @@ def test_order_by_count_is_exact_where_shards_prove_it(
     first = reader.list(index, sort="similar-desc", size=50)
     assert first.order_exact
     assert [row.root for row in first.rows] == expected[:50]
-    # As if there were more clusters than one answer holds.
+    # As if there were more clusters than one response contains.
     tuning = Tuning(max_roots=500)
     again = list_tuned(es, tuning, index, sort="similar-desc", size=50)
     assert again.order_exact
     assert [row.root for row in again.rows] == expected[:50]
-    # The smallest counts of one shard may be large on another, and nothing bounds them.
+    # Clusters with the smallest counts on one shard may be large on another, without any bound.
     assert not list_tuned(es, tuning, index, sort="similar-asc", size=50).order_exact
     deep = list_tuned(es, tuning, index, sort="similar-desc", page=9, size=50)
     if deep.order_exact:
         assert [row.root for row in deep.rows] == expected[400:450]
 
 
-def test_pages_go_past_a_very_large_cluster(
+def test_paging_continues_past_a_very_large_cluster(
     es: Elasticsearch, read: Read, index_name: Callable[[str], str]
 ) -> None:
-    """The cluster fills each order by time beyond the depth that the engine reaches."""
+    """The cluster has more articles than Elasticsearch can skip with `from`."""
     index, size = index_name("large"), 12_000
     Dedup(es).setup(index)
-    # A few single articles, then the cluster, then single ones again; the cluster has one earlier article.
+    # In order of time: a single article, the cluster, and 30 single articles.
     roots = ["early", "large", *(["large"] * size), *(f"late{number}" for number in range(30))]
     helpers.bulk(
         es,
@@ -491,15 +491,15 @@ def test_pages_go_past_a_very_large_cluster(
     assert found == [f"a{seq}" for seq in range(size + 1, 0, -1) if seq != 5_000]
     with pytest.raises(SettingError, match="numbered pages end"):
         read("similar", index, "a5000", page=11, size=1_000)
-    # Without dedup every article is a row, and the cursor goes on.
+    # Without dedup every article is a row, and cursors reach all of them.
     assert (
         sum(len(page.rows) for page in all_pages(read, index, size=1_000, by_number=False, dedup=False))
         == size + 32
     )
 
 
-def test_many_rows_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
-    """Too many rows to count are estimated from partitions, and the page says so."""
+def test_very_many_rows_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
+    """The number is estimated from some partitions and reported as inexact."""
     index, clusters = index_name("estimated"), 4_000
     Dedup(es).setup(index)
     arrivals = [f"root{cluster:04d}" for cluster in range(clusters) for _ in range(1 + cluster % 2)]

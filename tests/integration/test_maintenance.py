@@ -1,4 +1,4 @@
-"""Looking after a forest on a real server: verifying, figures, who may, and making it anew from articles."""
+"""Maintenance of a forest on a real server: verification, statistics, ownership and rebuilding."""
 
 import functools
 import itertools
@@ -73,7 +73,7 @@ def test_a_missing_state_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[st
     assert ForestIndex.find(es, forest).status().state.seq == before.seq
 
 
-def test_equal_ids_in_two_indices(es: Elasticsearch, index_name: Names) -> None:
+def test_verify_distinguishes_equal_ids_in_two_indices(es: Elasticsearch, index_name: Names) -> None:
     one, other, forest = index_name("articles"), index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         for index, text in zip((one, other), stories(2), strict=True):
@@ -86,7 +86,7 @@ def test_equal_ids_in_two_indices(es: Elasticsearch, index_name: Names) -> None:
     assert {violation.kind for violation in maintenance.verify([one, other])} == {ViolationKind.WRONG_BANDS}
 
 
-def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_name: Names) -> None:
+def test_verify_works_while_articles_arrive_and_expire(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest, retention=timedelta(days=1), batch_size=20) as dedup:
         dedup.setup(index)
@@ -99,7 +99,7 @@ def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_nam
                 dedup.expire()
 
         with pytest.MonkeyPatch.context() as patch:
-            # Small pages, of nodes and of articles.
+            # Read nodes and articles in small pages.
             find = functools.partial(ForestIndex.find, limits=Limits(max_hits=20))
             patch.setattr(ForestIndex, "find", find)
             patch.setattr("esdedup.elastic.limits.MAX_HITS", 20)
@@ -109,7 +109,7 @@ def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_nam
         assert not list(rest)
 
 
-def test_a_forest_deleted_during_feeding_does_not_come_back(es: Elasticsearch, index_name: Names) -> None:
+def test_a_forest_deleted_during_feeding_is_not_recreated(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     others = renewing_threads()
     with Dedup(es, forest=forest, lease_ttl_s=1) as dedup:
@@ -138,14 +138,14 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
         ):
             with pytest.raises(ForestBusy, match=r"process \d+ on .* has owned it since"):
                 change()
-        # What only reads does not mind.
+        # Operations that only read are allowed.
         assert list(Maintenance(es, forest=forest).verify([index])) == []
         assert Maintenance(es, forest=forest).expire(dry_run=True) == expiry.Expired()
 
 
-def test_articles_of_another_forest_are_refused_in_one_line(es: Elasticsearch, index_name: Names) -> None:
+def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: Names) -> None:
     own, forest = index_name("articles"), index_name("forest")
-    # A log would tell its state, which the accident below changes.
+    # A log contains the state, which could not be changed below.
     with Dedup(es, forest=forest, lookup="search") as dedup:
         dedup.setup(own)
         feed(es, dedup, own, ARTICLES[:60])
@@ -157,7 +157,7 @@ def test_articles_of_another_forest_are_refused_in_one_line(es: Elasticsearch, i
     maintenance = Maintenance(es, forest=forest)
     before = nodes(es, forest)
     for index in (own, others):
-        # As one that no version has fed which notes the forest.
+        # As if fed by a version that did not store the name of the forest.
         es.indices.put_mapping(index=index, meta={})
     for use in (
         lambda: list(maintenance.verify([own, others])),
@@ -172,7 +172,7 @@ def test_articles_of_another_forest_are_refused_in_one_line(es: Elasticsearch, i
     found = maintenance.explain(others, "1", "2")
     assert "seem to belong to another forest" in (found.forest_missing or "")
     assert found.forest_missing == found.learned_missing
-    # A damaged forest, with no nodes or only older ones, is not a reason to refuse.
+    # A damaged forest, with no nodes or only older ones, is not refused.
     newer = [node.id for node in before.values() if node.seq > 5]
     remove(es, forest, *newer)
     es.index(index=forest, id=STATE_ID, document={"state": {"seq": 5}}, refresh=True)
@@ -183,7 +183,7 @@ def test_articles_of_another_forest_are_refused_in_one_line(es: Elasticsearch, i
 
 
 @in_both_lookups
-def test_stats_count_what_was_fed(es: Elasticsearch, fed: tuple[str, str], lookup: Lookup) -> None:
+def test_stats_count_nodes_trees_and_leaves(es: Elasticsearch, fed: tuple[str, str], lookup: Lookup) -> None:
     _, forest = fed
     found = nodes(es, forest)
     stats = Maintenance(es, forest=forest).stats()
@@ -199,7 +199,7 @@ def test_stats_count_what_was_fed(es: Elasticsearch, fed: tuple[str, str], looku
     assert stats.growth_7_days is None
 
 
-def test_indices_without_a_forest(es: Elasticsearch, index_name: Names) -> None:
+def test_maintenance_without_a_forest_suggests_rebuilding(es: Elasticsearch, index_name: Names) -> None:
     for call in (
         Maintenance.stats,
         Maintenance.expire,
@@ -216,7 +216,7 @@ def test_indices_without_a_forest(es: Elasticsearch, index_name: Names) -> None:
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
-def test_articles_older_than_the_retention_tell_of_living_nodes(
+def test_live_nodes_are_restored_from_articles_older_than_retention(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
     index, forest, retention = index_name("articles"), index_name("forest"), timedelta(days=3)
@@ -244,7 +244,7 @@ def test_articles_older_than_the_retention_tell_of_living_nodes(
     assert [each.signature for each in living()] == [each.signature for each in before]
 
 
-def test_a_root_whose_article_was_deleted_is_made_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_a_root_whose_article_was_deleted_is_recreated(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     leaf = a_leaf(nodes(es, forest))
     for hit in es.search(index=index, query={"term": {"dedup.fingerprint": leaf.root}}, size=100)["hits"][
@@ -260,7 +260,7 @@ def test_a_root_whose_article_was_deleted_is_made_again(es: Elasticsearch, fed: 
     assert list(maintenance.verify([index])) == []
 
 
-def test_a_rebuild_that_was_interrupted(
+def test_an_interrupted_rebuild_can_be_repeated(
     es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = fed
@@ -301,7 +301,7 @@ def words(draw: Random, count: int) -> str:
 def feed_texts(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Profile, list[str]], tuple[str, str]]:
-    """Feeds texts to a new index and forest, where few leaves are plausible."""
+    """Feeds texts to a new index and forest, with a low limit of plausible leaves."""
     monkeypatch.setattr("esdedup.maintenance.inspection.MOST_PLAUSIBLE_LEAVES", LIMIT)
 
     def feed(profile: Profile, texts: list[str]) -> tuple[str, str]:
@@ -321,7 +321,7 @@ def template(count: int) -> list[str]:
     return [f"{body}. {words(draw, 6)}." for _ in range(count)]
 
 
-def test_a_cluster_that_is_too_large(
+def test_an_implausibly_large_cluster_is_reported(
     es: Elasticsearch, feed_texts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     texts = template(2 * LIMIT + 3)
@@ -344,7 +344,7 @@ def test_a_cluster_that_is_too_large(
     assert told.kind == "sentence"
     assert told.sentence is not None
     assert told.sentence in texts[0]
-    # An index without the forest's articles gives no sentence.
+    # An index without the forest's articles yields no sentence.
     empty, _ = feed_texts(VERIFIED, [])
     assert Maintenance(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared
     with pytest.raises(IndexNotReady):
@@ -360,13 +360,13 @@ def test_a_plausible_cluster_is_not_reported(
     assert (found.shared_by_trees, caplog.records) == ((), [])
 
 
-def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, feed_texts: Any) -> None:
+def test_a_footer_of_unrelated_articles_is_reported(es: Elasticsearch, feed_texts: Any) -> None:
     draw = Random(2)
-    # A sentence for each half.
+    # Each text has its own sentence and the footer.
     texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
     index, forest = feed_texts(VERIFIED, texts)
     shared, *others = Maintenance(es, forest=forest).stats([index]).shared_by_trees
-    # It is long enough for runs of its own.
+    # The footer is long enough to have minhashes of its own.
     assert {each.kind for each in others} <= {"minhash"}
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
     assert (shared.nodes, shared.examined, shared.trees) == (12, 12, 12)
@@ -376,7 +376,7 @@ def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, feed_texts: 
     assert Maintenance(es, forest=other).stats([own]).shared_by_trees == ()
 
 
-def test_a_rebuild_replaces_only_its_articles_unless_told(
+def test_rebuild_replaces_a_larger_forest_only_on_request(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, small, forest = index_name("news"), index_name("small"), index_name("forest")
@@ -387,7 +387,7 @@ def test_a_rebuild_replaces_only_its_articles_unless_told(
     before = nodes(es, forest)
     with pytest.raises(ForestExists, match=f"{len(before)} live nodes, .* indices {index}, {small}: more"):
         Maintenance(es).rebuild([small], replace=True)
-    # An index that does not keep its forest is recognised by its number of texts.
+    # If an index does not store its forest, the numbers of texts are compared.
     es.indices.put_mapping(index=index, meta={})
     with pytest.raises(ForestExists, match="more than the 2 articles"):
         Maintenance(es).rebuild([small], replace=True)
@@ -396,7 +396,7 @@ def test_a_rebuild_replaces_only_its_articles_unless_told(
     assert f"replaces the forest {forest!r}, which has {len(before)} live nodes" in caplog.text
 
 
-def test_stats_count_as_expired_what_expire_deletes(es: Elasticsearch, index_name: Names) -> None:
+def test_stats_and_expire_agree_on_expired_nodes(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     for days, articles in ((60, ARTICLES), (2, ARTICLES[-1:])):
         retention = timedelta(days=days)
@@ -407,11 +407,11 @@ def test_stats_count_as_expired_what_expire_deletes(es: Elasticsearch, index_nam
             feed(es, dedup, index, articles, backfill=True)
     maintenance = Maintenance(es, forest=forest)
     expired = maintenance.expire(dry_run=True)
-    # All are in a document that has nodes which live.
+    # All expired nodes share a document with live ones.
     assert (maintenance.stats().expired, expired.leaves + expired.roots) == (0, 0)
 
 
-def test_nodes_live_shorter_only_if_told(
+def test_retention_is_shortened_only_on_request(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -429,7 +429,7 @@ def test_nodes_live_shorter_only_if_told(
         with pytest.raises(RetentionShorter, match=r"live 60 days; with 2, [1-9]\d* would expire at once"):
             use()
     assert (maintenance.stats().retention_days, nodes(es, forest)) == (60, before)
-    # A lost forest's is that which the articles' index keeps; a longer one is named, and revives nothing.
+    # A lost forest's retention is stored in the index; a longer one is logged and revives no nodes.
     for given in (None, timedelta(days=90)):
         assert "another retention" not in caplog.text
         es.indices.delete(index=forest)

@@ -1,4 +1,4 @@
-"""Articles go over to another forest while others read them and feed the present one."""
+"""Migration to another forest, while clients read the articles and feed the present forest."""
 
 import dataclasses
 import subprocess
@@ -96,7 +96,7 @@ def roots(es: Elasticsearch, index: str, name: str) -> dict[str, str]:
 
 
 def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
-    """Check that articles have the roots of a replay, in the order of the numbers in an object of theirs."""
+    """Check that articles have the roots of a replay, in the order of `seq` in the object `of`."""
     found = sources(es, old.alias)
     replay = Clustering(
         profile=DEFAULT,
@@ -115,7 +115,7 @@ def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
     assert not list(Maintenance(es, forest=old.to, fields=NEXT).verify([old.alias]))
 
 
-def test_migrated_articles_get_roots_and_former_ones_find_them(es: Elasticsearch, old: Old) -> None:
+def test_migrated_articles_are_found_by_new_and_former_roots(es: Elasticsearch, old: Old) -> None:
     old.feed(es, SOME)
     before, listed = sources(es, old.alias), Reader(es).list(old.alias, sort="similar-desc")
     overview = Reader(es).overview(old.alias)
@@ -125,18 +125,18 @@ def test_migrated_articles_get_roots_and_former_ones_find_them(es: Elasticsearch
     check(es, old)
     for name, each in sources(es, old.alias).items():
         assert {key: value for key, value in each.items() if key != "dedup_2"} == before[name]
-    # For readers nothing has changed, unless they ask for it.
+    # Nothing has changed for readers, unless they request the new object.
     assert Reader(es).list(old.alias, sort="similar-desc") == listed
     assert Reader(es).overview(old.alias) == overview
     assert Reader(es, fields=NEXT).list(old.alias, sort="similar-desc").total_rows != listed.total_rows
-    # There is nothing left to do.
+    # A second run finds nothing to do.
     again = old.migrate(es, swap=True)
     assert again.summary.read == 0
     after = Reader(es).list(old.alias, sort="similar-desc", size=100)
     assert (after.total_articles, after.not_enriched) == (len(SOME), 0)
     assert after == Reader(es, fields=NEXT).list(old.alias, sort="similar-desc", size=100)
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
-    # The former root of a story still finds it.
+    # A story is still found by its former root.
     reader, found = Reader(es), sources(es, old.alias)
     changed = {each["dedup"]["root"] for each in found.values()} - {
         each["dedup_2"]["root"] for each in found.values()
@@ -155,26 +155,26 @@ def test_migrated_articles_get_roots_and_former_ones_find_them(es: Elasticsearch
     assert reader.cluster(old.alias, "none").total == 0
 
 
-def test_no_caller_writes_the_object_that_a_migration_fills(
+def test_callers_cannot_write_the_object_of_a_migration(
     es: Elasticsearch, elasticsearch_url: str, old: Old
 ) -> None:
-    """Through no door, in no form; and afterwards none writes the former object."""
+    """No interface accepts it in any form; after the swap, the former object is refused, too."""
     forged: list[dict[str, Any]] = [
         *({"dedup": {"root": FORGED}}, {"dedup.root": FORGED}),
         *({"dedup_2": {"root": FORGED}}, {"dedup_2.root": FORGED}),
         {"dedup_2": [{"root": FORGED}], "dedup_2.seq": 1},
     ]
     articles = [{key: value for key, value in each.items() if key != "_id"} for each in ARTICLES[:10]]
-    # An object of that name is only known for ours as soon as the migration has begun.
+    # Before the migration begins, an object of that name is an ordinary field.
     old.feed(
         es, [{"_id": f"before-{at}", **each, "dedup_2.root": FORGED} for at, each in enumerate(articles)]
     )
     old.migrate(es)
     day = old.days[0]
 
-    def actions(door: str) -> Iterator[dict[str, Any]]:
+    def actions(interface: str) -> Iterator[dict[str, Any]]:
         for at, (names, article) in enumerate(zip(forged, articles, strict=False)):
-            place, other = ({"_index": day, "_id": f"{door}-{at}{end}"} for end in ("", "-other"))
+            place, other = ({"_index": day, "_id": f"{interface}-{at}{end}"} for end in ("", "-other"))
             yield {**place, "_source": article | names}
             yield {**place, "_op_type": "update", "doc": {"clicks": 1} | names}
             yield {**other, "_op_type": "update", "doc": {"clicks": 1}, "upsert": article | names}
@@ -198,8 +198,8 @@ def test_no_caller_writes_the_object_that_a_migration_fills(
     assert es.count(index=old.alias, query={"bool": {"should": found}})["count"] == 0
 
 
-def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: Old) -> None:
-    """Whoever reads while all indices change over, each time anew or with mappings that he holds."""
+def test_readers_see_either_the_former_or_the_present_list(es: Elasticsearch, old: Old) -> None:
+    """During the swap, one reader is new for each request, and another has cached mappings."""
     old.feed(es, SOME)
     holding, former = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
     migration = old.migrate(es)
@@ -228,8 +228,8 @@ def test_readers_see_the_former_list_or_the_present_one(es: Elasticsearch, old: 
     assert pages[0][-1] == present
 
 
-def test_the_present_forest_is_fed_meanwhile(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
-    """New articles, other texts, other dates and deletions, through a sidecar, until the swap."""
+def test_feeding_continues_during_a_migration(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
+    """Until the swap, a sidecar receives new articles, changed texts and dates, and deletions."""
     old.feed(es, ARTICLES[:300])
     first = old.migrate(es)
     migration = old.migration(es)
@@ -279,7 +279,7 @@ def test_the_present_forest_is_fed_meanwhile(es: Elasticsearch, elasticsearch_ur
         assert each["dedup_2"]["page"] == each["dedup"]["page"]
         assert each["dedup_2"]["published"] == each["dedup"]["published"]
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
-    # The former feeder is told where articles belong.
+    # A feeder of the former forest is refused; the error names the new one.
     with Dedup(es, forest=old.forest, profile=CLASSIC) as dedup, pytest.raises(IndexNotReady, match=old.to):
         dedup.require_ready(old.days[0])
     with Dedup(es, forest=old.to) as dedup:
@@ -289,7 +289,7 @@ def test_the_present_forest_is_fed_meanwhile(es: Elasticsearch, elasticsearch_ur
     assert later["dedup_2"]["root"] in {each["dedup_2"]["root"] for each in found.values()}
 
 
-def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
+def test_a_killed_run_can_be_continued(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
     old.feed(es, SOME)
     command = [sys.executable, "-m", "esdedup", "migrate", old.alias, "--to", old.to, "--forest", old.forest]
     command += ["--url", elasticsearch_url, "--wait", "60", "--json"]
@@ -311,7 +311,7 @@ def test_a_run_that_is_killed_goes_on(es: Elasticsearch, elasticsearch_url: str,
 
 
 def test_a_migration_killed_during_the_swap_continues(es: Elasticsearch, old: Old) -> None:
-    """Indices that keep something else each change over one after the other."""
+    """Indices with different metadata are swapped one after the other."""
     old.feed(es, ARTICLES[:60])
     for at, day in enumerate(old.days):
         meta = es.indices.get_mapping(index=day)[day]["mappings"]["_meta"]
@@ -349,7 +349,9 @@ def test_a_migration_killed_during_the_swap_continues(es: Elasticsearch, old: Ol
         old.migration(es)
 
 
-def test_indices_that_come_meanwhile_migrate_too(es: Elasticsearch, old: Old, index_name: Names) -> None:
+def test_indices_created_during_a_migration_are_migrated(
+    es: Elasticsearch, old: Old, index_name: Names
+) -> None:
     old.feed(es, ARTICLES[:60])
     template, tomorrow, after = f"{old.alias}-template", index_name("tomorrow"), index_name("after")
     es.indices.put_index_template(name=template, index_patterns=[f"{old.days[0]}*", f"{after}*"])
@@ -372,9 +374,7 @@ def test_indices_that_come_meanwhile_migrate_too(es: Elasticsearch, old: Old, in
         es.indices.delete_index_template(name=template)
 
 
-def test_articles_without_text_or_set_up_stay_unchanged(
-    es: Elasticsearch, old: Old, index_name: Names
-) -> None:
+def test_indices_without_set_up_are_not_migrated(es: Elasticsearch, old: Old, index_name: Names) -> None:
     old.feed(es, [*ARTICLES[:6], {"_id": "empty", "text": ""}])
     stranger = index_name("stranger")
     es.indices.create(index=stranger, aliases={old.alias: {}}, mappings={"_meta": {"theirs": 1}})
@@ -390,7 +390,7 @@ def test_articles_without_text_or_set_up_stay_unchanged(
     assert (page.total_articles, page.not_enriched, page.not_set_up) == (7, 0, (stranger,))
 
 
-def test_a_forest_of_an_earlier_format_goes_over_too(es: Elasticsearch, old: Old) -> None:
+def test_a_forest_of_an_earlier_format_can_be_migrated(es: Elasticsearch, old: Old) -> None:
     old.feed(es, ARTICLES[:60])
     meta = es.indices.get_mapping(index=old.forest)[old.forest]["mappings"]["_meta"]["esdedup"]
     es.indices.put_mapping(index=old.forest, meta={"esdedup": meta | {"format": 12}})
@@ -401,7 +401,7 @@ def test_a_forest_of_an_earlier_format_goes_over_too(es: Elasticsearch, old: Old
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
 
 
-def test_it_can_be_done_once_more(es: Elasticsearch, old: Old, index_name: Names) -> None:
+def test_a_migrated_index_can_be_migrated_again(es: Elasticsearch, old: Old, index_name: Names) -> None:
     old.feed(es, ARTICLES[:60])
     old.migrate(es, swap=True)
     further = dataclasses.replace(old, forest=old.to, to=index_name("third"))
@@ -414,7 +414,7 @@ def test_it_can_be_done_once_more(es: Elasticsearch, old: Old, index_name: Names
     assert reader.list(old.alias).not_enriched == 0
 
 
-def test_a_swap_drops_edits_only_when_told(es: Elasticsearch, old: Old) -> None:
+def test_a_swap_drops_edits_only_on_request(es: Elasticsearch, old: Old) -> None:
     with Dedup(es, forest=old.forest, profile=CLASSIC) as dedup:
         for day in old.days:
             dedup.setup(day, forest=old.forest, editorial=True)
@@ -427,7 +427,7 @@ def test_a_swap_drops_edits_only_when_told(es: Elasticsearch, old: Old) -> None:
         old.migrate(es, swap=True)
     editor, migration = Editor(es), old.migration(es)
     again = EditRequest(kind="undo", undoes=1)
-    # Editors take the forest whose roots are read, and again after a refusal.
+    # Only the forest whose roots are read accepts edits, also after a refused swap.
     with pytest.raises(IndexNotReady, match="and not to"):
         Editor(es, forest=old.to).edit(old.alias, again, by="A. Chen")
     editor.edit(old.alias, again, by="A. Chen")
@@ -439,7 +439,7 @@ def test_a_swap_drops_edits_only_when_told(es: Elasticsearch, old: Old) -> None:
     with old.dedup(es, migration) as dedup:
         old.feed(es, ARTICLES[60:61])
         migration.swap(dedup, drop_edits=True, on_read=edit_meanwhile)
-    # The indices are still for editors, of the other forest, each root a story.
+    # The indices still allow edits, in the other forest, where each root is a story.
     assert not Editor(es, forest=old.to).history(old.alias).edits
     found = [hit["_source"]["dedup_2"] for hit in helpers.scan(es, index=old.alias)]
     assert {each["story"] == each["root"] for each in found} == {True}
@@ -464,9 +464,7 @@ def test_impossible_migrations_are_refused(es: Elasticsearch, old: Old, index_na
         Dedup(es, forest=old.forest).setup(old.days[0], editorial=True)
 
 
-def test_an_unusable_target_leaves_indices_as_they_were(
-    es: Elasticsearch, old: Old, index_name: Names
-) -> None:
+def test_an_unusable_target_leaves_indices_unchanged(es: Elasticsearch, old: Old, index_name: Names) -> None:
     old.feed(es, ARTICLES[:3])
     es.indices.create(index=(other := index_name("other")))
     with Dedup(es, forest=(classic := index_name("of-classic")), profile=CLASSIC) as dedup:
@@ -477,7 +475,7 @@ def test_an_unusable_target_leaves_indices_as_they_were(
         with Dedup(es, forest=to, fields=migration.fields) as dedup, pytest.raises(ForestMismatch):
             migration.run(dedup)
     assert es.indices.get_mapping(index=old.alias) == before
-    # What others have noted under the same name is none of a migration's.
+    # Values that other programs stored under the same keys are ignored.
     for name, each in before.items():
         kept = each["mappings"]["_meta"]["esdedup"] | {"next": {"dedup": 1}, "copy_of": "x"}
         es.indices.put_mapping(index=name, meta={"esdedup": kept})

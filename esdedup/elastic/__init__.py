@@ -1,4 +1,4 @@
 """Everything that talks to Elasticsearch: clients, requests and their execution, article indices, forests.
 
-The client's exceptions become those of `esdedup.errors` here; the limits of Elasticsearch are in `limits`.
+Translates the client's exceptions into those of `esdedup.errors`. `limits` has the limits of Elasticsearch.
 """

@@ -1,4 +1,4 @@
-"""The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
+"""The user's article indices: adds the fields of esdedup, and checks indices before they are written to."""
 
 import logging
 import operator
@@ -50,9 +50,9 @@ class Articles:
 
     def __init__(self, client: Elasticsearch, *, fields: Fields | None = None) -> None:
         self._client = client
-        # None: those that an index keeps, or the usual ones.
+        # None means the names stored in each index, or the default names.
         self._fields = fields
-        # Names of indices that were there.
+        # Names of indices that existed at an earlier check.
         self._found: set[str] = set()
 
     def setup(
@@ -96,7 +96,7 @@ class Articles:
                     if "data stream" in reason(error):
                         why = f"{index!r} will be a data stream: set its template up (`setup --template`)"
                         raise IndexNotReady(why, index=index, status=400) from error
-                    # Another process may have made it first: check the result.
+                    # Another process may have created it first; check the result.
                     if error.error != "resource_already_exists_exception":
                         raise
                 else:
@@ -111,12 +111,12 @@ class Articles:
                 raise _made_otherwise(index, " and is not routed by root")
             for name, mapping in mappings.items():
                 self._add(name, mapping, fields, forest)
-            # What the index had before may still differ from what is needed.
+            # Fields that the index already had may still have the wrong mapping.
             check_mappings(_mappings(self._indices(index)), fields)
         return False
 
     def setup_template(self, name: str, *, forest: str | None = None, is_editorial: bool = False) -> None:
-        """Add to an index template, or else a component template, what `setup` adds to an index."""
+        """Add the fields that `setup` adds to an index to an index template or component template."""
         check_index_name(name)
         if forest is not None:
             check_index_name(forest)
@@ -126,7 +126,7 @@ class Articles:
             if found := asking.indices.get_index_template(name=name).get("index_templates"):
                 template = found[0]["index_template"]
                 put: Callable[..., Any] = client.indices.put_index_template
-                # Including its component templates.
+                # This includes the mappings of its component templates.
                 mapping = client.indices.simulate_template(name=name)["template"].get("mappings", {})
             elif found := asking.cluster.get_component_template(name=name).get("component_templates"):
                 template, put = found[0]["component_template"], client.cluster.put_component_template
@@ -141,13 +141,13 @@ class Articles:
             kept = kept_fields(mapping)
             if kept and kept.names | {"dedup": fields.dedup} != fields.names:
                 raise IndexNotReady(
-                    f"the template {name!r} was set up with other names of fields: leave the names out. Its "
-                    "indices would not be read together with those that it has made"
+                    f"the template {name!r} was set up with other field names: omit the names. Its future "
+                    "indices could not be read together with its existing ones"
                 )
             own = template.setdefault("template", {}).setdefault("mappings", {})
             own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields)
             own["_meta"] = meta_with_fields(mapping, fields, forest=forest)
-            # The server adds dates, and does not take them back.
+            # The server adds dates to its answer, but refuses them in a request.
             put(name=name, body={key: each for key, each in template.items() if "_date" not in key})
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:
@@ -167,12 +167,12 @@ class Articles:
             ) from error
 
     def check(self, index: str) -> WritableIndex:
-        """Make sure that articles get the right mapping in an index, or in one that its templates make."""
+        """Check that an index, or the one that templates would create, maps articles correctly."""
         check_index_name(index)
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             if not found and index in self._found:
-                # A server that has just begun may not know its indices yet.
+                # A server that has just started may not know its indices yet.
                 again = retrying(tenacity.retry_if_result(operator.not_), patience_s=_BEGINNING_S)
                 found = again(self._indices, index)
             mappings = _mappings(found) or self._from_templates(index)
@@ -183,7 +183,7 @@ class Articles:
             return self._writable(index, found, mappings)
 
     def find(self, index: str) -> WritableIndex | None:
-        """Return an index that exists or has templates, None if it was not set up; raises as `check`."""
+        """Return an index that exists or has a template; None if it was not set up. Errors as of `check`."""
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)
@@ -194,13 +194,13 @@ class Articles:
     def _writable(
         self, index: str, found: dict[str, dict[str, Any]], mappings: dict[str, dict[str, Any]]
     ) -> WritableIndex:
-        """Return the index that a name writes to; see `check`."""
+        """Return the index that a write to this name goes to; see `check`."""
         names = sorted(mappings)
         written = names[0] if len(names) == 1 else self._write_index(index, found)
         if found:
             refuse_closed(written, found[written])
         fields, forest = require_kept(written, mappings[written], self._fields)
-        # Without this field, it belongs to a forest of an earlier format, whose refusal says what to do.
+        # An index without `has_part` has a forest of an earlier format; the error for that says what to do.
         check_mappings(mappings, fields, optional=("has_part",))
         return WritableIndex(
             fields=fields,
@@ -211,14 +211,14 @@ class Articles:
         )
 
     def claim(self, name: str, forest: str, retention_ms: int, *, is_new: bool, is_new_forest: bool) -> bool:
-        """Let the index that is written to by a name keep its forest, and how long nodes live there.
+        """Store the forest and its retention in the index that a name writes to; return whether it exists.
 
-        Roots may be any forest's: one that keeps none must have no roots, or be new. Return if it exists.
+        Stores nothing in an index whose articles have roots that may come from another forest.
         """
         target = self.find(name)
         index = target.name if target and target.name else name
         mapping = _mappings(self._indices(index)).get(index)
-        # A migration ends with another forest.
+        # A migration changes the forest when it ends.
         if target is None or (mapping is not None and next_object(mapping) is not None):
             return True
         if mapping is None:
@@ -227,19 +227,19 @@ class Articles:
         if not is_new and (is_new_forest or owner is None) and self.have_roots(index, target.fields):
             if is_new_forest:
                 log.warning(
-                    "the forest %r is new, but articles in %r have roots already: later reprints of them get "
+                    "the forest %r is new, but articles in %r already have roots: later reprints of them get "
                     "other roots, unless the forest is rebuilt from these articles",
                     *(forest, index),
                 )
         elif owner in {None, forest}:
             meta = meta_with(mapping, forest=forest, retention_ms=retention_ms)
             if meta != mapping.get("_meta"):
-                with translated(f"note the forest of the index {index!r}", index=index):
+                with translated(f"store the forest of the index {index!r}", index=index):
                     self._client.indices.put_mapping(index=index, meta=meta)
         return True
 
     def have_roots(self, index: str, fields: Fields) -> bool:
-        """Return whether any article of an index has a root."""
+        """Return whether any article in an index has a root."""
         query = {"exists": {"field": fields.root}}
         with translated(f"search the index {index!r}", index=index):
             answer = self._client.search(
@@ -248,7 +248,7 @@ class Articles:
         return bool(answer["hits"]["total"]["value"])
 
     def _write_index(self, alias: str, found: dict[str, dict[str, Any]]) -> str:
-        """Return the one of several indices that is written to by their alias, or as their data stream."""
+        """Return the write index of an alias or data stream."""
         if {each.get("data_stream") for each in found.values()} == {alias}:
             (stream,) = self._client.indices.get_data_stream(name=alias)["data_streams"]
             return str(stream["indices"][-1]["index_name"])
@@ -267,7 +267,7 @@ class Articles:
             return {}
 
     def _from_templates(self, index: str) -> dict[str, dict[str, Any]]:
-        """Return the mapping, perhaps empty, that templates give a new index; none if none applies to it."""
+        """Return the mapping that templates give a new index, by its name; empty if no template applies."""
         template = self._client.indices.simulate_index_template(name=index).get("template")
         return {} if template is None else {index: template.get("mappings", {})}
 
@@ -275,10 +275,10 @@ class Articles:
 def check_names(
     client: Elasticsearch, name: str, indices: Collection[str], fields: Fields, *, are_given: bool
 ) -> dict[str, str]:
-    """Look at some articles behind a name; return the fields without a value.
+    """Sample the articles of some indices; return the fields that have no value in the sample.
 
-    Raises `FieldsNotFound` if none has a text, or another field has a name that is more likely; and
-    `IndexNotReady` if one has something of its own where esdedup would write.
+    Raises `FieldsNotFound` if no article has a text, or if another field is more likely to be one of these;
+    raises `IndexNotReady` if an article has its own data where esdedup would write.
     """
     should = [{"exists": {"field": fields.text}}] if are_given else []
     query: dict[str, Any] = {"bool": {"filter": {"terms": {"_index": sorted(indices)}}, "should": should}}
@@ -298,9 +298,9 @@ def check_names(
         if not any(value_of(article, each) is not None for article in articles)
     }
     likely = fields_not_found(articles, missing, fields, "_id").likely
-    told = {role: each for role, each in missing.items() if role == "text" or role in likely}
-    if articles and told:
-        raise fields_not_found(articles, told, fields, "_id")
+    reported = {role: each for role, each in missing.items() if role == "text" or role in likely}
+    if articles and reported:
+        raise fields_not_found(articles, reported, fields, "_id")
     return missing
 
 
@@ -309,7 +309,7 @@ def _mappings(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def refuse_closed(name: str, found: dict[str, Any]) -> None:
-    """Raise `IndexNotReady` if an index was found to be closed."""
+    """Raise `IndexNotReady` if an index is closed."""
     if found["settings"]["index"].get("verified_before_close") == "true":
         raise IndexNotReady(f"the index {name!r} is closed: open it first", index=name)
 
@@ -327,14 +327,14 @@ def _refuse_made_otherwise(
 
 def _made_otherwise(name: str, how: str) -> IndexNotReady:
     return IndexNotReady(
-        f"the index {name!r} exists already{how}, which is decided when an index is made. "
-        "Make a new index, and index the articles into it.",
+        f"the index {name!r} exists already{how}, which is fixed when an index is created. "
+        "Create a new index, and index the articles into it.",
         index=name,
     )
 
 
 def _refuse_missing_analyzer(error: ApiError, language: str | None) -> None:
-    """Tell in one line that an index was not made since the server lacks an analyzer."""
+    """Raise `SettingError` if an index was not created because the server lacks the analyzer."""
     if language is not None and f"analyzer [{analyzer_of(language)}]" in str(error.body):
         raise SettingError(
             f"Elasticsearch lacks the analyzer {analyzer_of(language)!r}, which the language {language!r} "

@@ -1,4 +1,4 @@
-"""Bulk requests, for everything that is written: operations that a busy server refuses are sent again."""
+"""Bulk requests, through which everything is written; repeats operations that a busy server refused."""
 
 import dataclasses
 import time
@@ -16,35 +16,35 @@ from esdedup.errors import IndexNotReady, ServerBusy, ServerError, ServerUnavail
 
 _FIELDS_READ = [
     *("items.*._index", "items.*._id", "items.*.status", "items.*.error"),
-    # When the whole request is refused.
+    # Present if the whole request was refused.
     *("error", "status"),
 ]
 
 _CHUNK_ARTICLES = 500
-# The size of a chunk, unless one article alone is larger; by default, a server takes 100 MB.
+# The most bytes in a request, unless a single article has more; by default, a server accepts 100 MB.
 _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
-# Give up after this many refusals: about a minute with pauses.
+# Give up after this many refusals: about a minute, with pauses.
 _MOST_REFUSALS = 10
-# A larger article may itself be the reason, and is given up within some seconds.
+# An article with more bytes may itself be the reason, so it is given up after some seconds.
 _LARGE_BYTES = 1_000_000
 _MOST_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 CONFLICT = 409
-"""The status of an article to create that is there already, and of an update of one that has changed."""
-# After one of these, no article can be written.
+"""Status if an article to be created exists, or an article to be updated has changed since it was read."""
+# After one of these statuses, no article can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
 _TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
 _TOO_MANY_STATUS = 429
 _NO_ANSWER_STATUS = 503
-# About a whole request, which may be too large, or have a malformed article in it. None: it was lost.
+# Statuses of a whole request that may be too large or contain a malformed article; None if it was lost.
 _DIVISIBLE_STATUSES = frozenset({400, 413, _TOO_MANY_STATUS, 500, None})
 _LOST = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
-# Marks a result that is about a request as a whole.
+# Marks a result that applies to a whole request.
 _WHOLE = "is_about_request"
 
 Operation = Sequence[Any]
-"""The lines of one operation: what to do, and unless that is a deletion the document."""
+"""The lines of one operation: the action, and unless that is a deletion, the document."""
 
 Result = dict[str, Any]
 """The answer to one operation, with an ``error`` if it failed."""
@@ -61,10 +61,10 @@ def send_bulk(
     patience_s: float = PATIENCE_S,
     **options: Any,
 ) -> list[Result]:
-    """Send operations, which can be repeated, until each is settled; return their results, in order.
+    """Send operations, which must be repeatable, until each is settled; return their results in order.
 
-    `task` follows "cannot" in messages. `alias` is where operations go that name no index. With a patience
-    of 0 all is sent once.
+    `task` follows "cannot" in messages. `alias` receives the operations that name no index. With a patience
+    of 0, they are sent only once.
     """
     pending = dict(enumerate(operations))
     results: dict[int, Result] = {}
@@ -102,7 +102,7 @@ class Written:
     index: str
     id: str
     routing: str | None = None
-    # Why Elasticsearch refuses it, and with which status; None if it is stored.
+    # The reason and status of Elasticsearch's refusal; None if the article is stored.
     refusal: str | None = None
     status: int | None = None
 
@@ -126,30 +126,30 @@ class _Article:
 
 
 class ArticleBulk:
-    """Writes articles, so that one which Elasticsearch cannot take fails alone."""
+    """Writes articles; one that Elasticsearch refuses does not make the others fail."""
 
     def __init__(self, client: Elasticsearch, *, index: str, only_existing: bool = False) -> None:
-        # Otherwise a write would recreate a deleted index without its mapping.
+        # Whether indices must exist: a write would recreate a deleted one without its mapping.
         self._only_existing = only_existing
         # For messages: each action names its own.
         self._index = index
         self._task = f"index into {index!r}"
-        # This module decides what to send again, and how much at once.
+        # This module decides what is sent again, and how much at once.
         self._client = client.options(request_timeout=_TIMEOUT_S, max_retries=0, retry_on_timeout=False)
         self._patient = patient(client)
         self._serializer = client.transport.serializers.get_serializer("application/json")
 
     def write(self, actions: Iterable[dict[str, Any]]) -> Iterator[list[Written]]:
-        """Write articles, and yield what became of them, a request at a time.
+        """Write articles, and yield the results of each request.
 
-        `actions` are as for ``elasticsearch.helpers.bulk``, with an index and an id each. Raises a
+        `actions` are as for ``elasticsearch.helpers.bulk``; each needs an index and an id. Raises
         `ServerError` if nothing can be written.
         """
         for chunk in _chunks(map(self._article, actions)):
             yield from self._write_chunk(chunk)
 
     def _write_chunk(self, chunk: list[_Article]) -> Iterator[list[Written]]:
-        # Each request with the number of times that it was refused as it is.
+        # Requests to send, and how often each has been refused unchanged.
         pending = [(chunk, 0)]
         while pending:
             articles, refusals = pending.pop()
@@ -179,11 +179,11 @@ class ArticleBulk:
                 pending += [(part, 0) for part in (smaller[half:], smaller[:half]) if part]
 
     def _results(self, articles: list[_Article]) -> list[Result]:
-        """Send a request once; return a result for each article, the same if it was refused as a whole."""
+        """Send a request once; return a result for each article, copies of one if the whole was refused."""
         names = sorted({article.target["index"] for article in articles})
         with translated(self._task, index=self._index):
             if self._only_existing and not self._patient.indices.exists(index=names):
-                raise IndexNotReady(f"one was deleted meanwhile: {', '.join(names)}", status=404)
+                raise IndexNotReady(f"one of these indices has been deleted: {', '.join(names)}", status=404)
         try:
             return send_bulk(
                 self._client,
@@ -217,7 +217,7 @@ class ArticleBulk:
 
 
 def _is_about_article(result: Result) -> bool:
-    """Return whether a result concerns this article alone."""
+    """Return whether a result concerns its article alone, so that others may still be written."""
     error = result.get("error")
     is_gone = isinstance(error, dict) and error.get("type") == "document_missing_exception"
     is_hopeless = result["status"] in _HOPELESS_STATUSES and not is_gone
@@ -225,13 +225,13 @@ def _is_about_article(result: Result) -> bool:
 
 
 def _may_be_divided(result: Result) -> bool:
-    """Return whether the size of a request, or another article in it, may be the reason of a refusal."""
+    """Return whether the size of the request, or another article in it, may be the reason for a refusal."""
     is_crowded = _WHOLE in result or result["status"] == _TOO_MANY_STATUS
     return is_crowded and result["status"] in _DIVISIBLE_STATUSES
 
 
 def _chunks(articles: Iterable[_Article]) -> Iterator[list[_Article]]:
-    """Group articles into requests; one that is too large for any goes alone."""
+    """Group articles into requests; an article larger than a request gets its own."""
     chunk: list[_Article] = []
     size_bytes = 0
     for article in articles:

@@ -1,4 +1,4 @@
-"""Clients: made for the command line; those that programs pass must not have been used before a fork."""
+"""Creates clients of Elasticsearch and OpenSearch, and refuses clients that were used before a fork."""
 
 import functools
 import importlib.util
@@ -13,20 +13,20 @@ import elastic_transport
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import translated
-from esdedup.elastic.opensearch import Asked, Engine
+from esdedup.elastic.opensearch import Engine, HttpRequest
 from esdedup.errors import ClientForked, ServerUnavailable, SettingError
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
-# A client of version 9 asks for that version's API, which a server of version 8 refuses.
+# A client of version 9 requests the API of that version, which a server of version 8 refuses.
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
-# A server that takes longer counts as down.
+# A server that takes longer is considered down.
 _FIRST_ANSWER_S = 5.0
 BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
-"""The headers that identify a caller, and whom they act for; in lower case."""
+"""The headers that identify a caller, and the user for whom they act; in lower case."""
 
-# The process that first used each client, by the nodes that a client and its copies share.
+# The process that first used each client. The key is the node pool, which a client shares with its copies.
 _users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 
 
@@ -42,15 +42,15 @@ class _Transport(elastic_transport.Transport):
     def perform_request(  # type: ignore[override] # its parameters differ between versions
         self, method: str, target: str, *, headers: Mapping[str, str], body: Any = None, **others: Any
     ) -> elastic_transport.TransportApiResponse:
-        requests = self._engine.requests(Asked(method, target, _of_version_8(headers), body))
-        asked = next(requests)
+        requests = self._engine.requests(HttpRequest(method, target, _of_version_8(headers), body))
+        request = next(requests)
         while True:
-            sent = {"headers": asked.headers, "body": asked.body, **others}
-            answer = super().perform_request(asked.method, asked.target, **sent)
-            if answer.body is None and answer.meta.status == 200 and asked.method != "HEAD":
-                raise elastic_transport.ConnectionError("the answer has broken off in its headers")
+            sent = {"headers": request.headers, "body": request.body, **others}
+            answer = super().perform_request(request.method, request.target, **sent)
+            if answer.body is None and answer.meta.status == 200 and request.method != "HEAD":
+                raise elastic_transport.ConnectionError("the response broke off in its headers")
             try:
-                asked = requests.send(answer)
+                request = requests.send(answer)
             except StopIteration as end:
                 result: elastic_transport.TransportApiResponse = end.value
                 return result
@@ -65,13 +65,13 @@ class _AsyncTransport(elastic_transport.AsyncTransport):
     async def perform_request(  # type: ignore[override] # its parameters differ between versions
         self, method: str, target: str, *, headers: Mapping[str, str], body: Any = None, **others: Any
     ) -> elastic_transport.TransportApiResponse:
-        requests = self._engine.requests(Asked(method, target, _of_version_8(headers), body))
-        asked = next(requests)
+        requests = self._engine.requests(HttpRequest(method, target, _of_version_8(headers), body))
+        request = next(requests)
         while True:
-            sent = {"headers": asked.headers, "body": asked.body, **others}
-            answer = await super().perform_request(asked.method, asked.target, **sent)
+            sent = {"headers": request.headers, "body": request.body, **others}
+            answer = await super().perform_request(request.method, request.target, **sent)
             try:
-                asked = requests.send(answer)
+                request = requests.send(answer)
             except StopIteration as end:
                 result: elastic_transport.TransportApiResponse = end.value
                 return result
@@ -80,11 +80,11 @@ class _AsyncTransport(elastic_transport.AsyncTransport):
 def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = None) -> Elasticsearch:
     """Return a client of the server at `url`, after checking that the server answers.
 
-    That may be an OpenSearch, of version 3: the client is one of Elasticsearch's, whose requests are changed.
+    The server may be OpenSearch 3; the client then converts its requests for OpenSearch.
 
     Args:
-        url: May contain a user and a password. Several servers of one cluster are separated by commas;
-            when one does not answer, the others are used.
+        url: May contain a user and a password. Separate several servers of a cluster by commas; if one
+            does not answer, the client uses the others.
         api_key: As Elasticsearch gave it, base64.
         ca_certs: A file or directory with the authority that signed the server's certificate.
 
@@ -98,7 +98,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         try:
             client.options(request_timeout=_FIRST_ANSWER_S).cluster.health(timeout="1s")
         except AuthorizationException:
-            # A key for indices alone may not read the cluster's health; but the server has answered.
+            # An API key for indices alone may not read the cluster's health, but the server has answered.
             return client
         except ApiError as error:
             if error.meta.status in {404, 405, 501}:
@@ -140,7 +140,7 @@ def addresses_of(client: Elasticsearch) -> str:
 
 
 def credentials_of(client: Elasticsearch) -> dict[str, str]:
-    """Return the headers that identify a client; with several servers, those sent to the first."""
+    """Return the headers that identify a client; if it has several servers, those for the first one."""
     # A user in a server's address becomes a header for that server.
     node = next(iter(client.transport.node_pool.all()))
     headers = {**node.config.headers, **client._headers}
@@ -148,21 +148,21 @@ def credentials_of(client: Elasticsearch) -> dict[str, str]:
 
 
 def is_inherited(client: Elasticsearch | AsyncElasticsearch) -> bool:
-    """Return whether this package has used a client in another process, from which this one was forked."""
+    """Return whether this package used a client in another process, from which this one was forked."""
     return _users.get(client.transport.node_pool, os.getpid()) != os.getpid()
 
 
 def refuse_inherited(client: Elasticsearch | AsyncElasticsearch) -> None:
-    """Raise `ClientForked` if another process has used a client. Called before locks are taken.
+    """Raise `ClientForked` if another process has used a client. Call this before taking a lock.
 
-    A fork copies open connections and held locks, but no threads: two processes on one connection read each
-    other's answers, and nobody renews the child's copy of a lease.
+    A fork copies open connections and held locks, but no threads. Two processes on one connection would
+    read each other's answers, and no thread would renew the child's copy of a lease.
     """
     user = _users.setdefault(client.transport.node_pool, os.getpid())
     if user != os.getpid():
         raise ClientForked(
             f"this process ({os.getpid()}) was forked from process {user}, which has used this client: they "
-            "would read each other's answers. In each process make a client, and a Dedup (or Maintenance, "
+            "would read each other's answers. Create a client in each process, and a Dedup (or Maintenance, "
             "Reader) with it.",
             process=user,
         )

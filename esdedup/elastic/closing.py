@@ -1,4 +1,4 @@
-"""`Closing`: objects that hold a forest or a connection until they are closed."""
+"""`Closing`: a base class for objects that hold a forest or a connection until they are closed."""
 
 import threading
 from types import TracebackType
@@ -7,7 +7,7 @@ from typing import Self
 from esdedup.errors import EsdedupError
 
 ENDING = threading.Event()
-"""Set when this process is about to end, so that nothing waits for a server that does not answer."""
+"""Set when this process is about to end, to stop all waiting for a server that does not answer."""
 
 
 class Closing:
@@ -26,6 +26,6 @@ class Closing:
         try:
             self.close()
         except EsdedupError:
-            # The caller must see the first error.
+            # Let the caller see the first error.
             if error is None:
                 raise

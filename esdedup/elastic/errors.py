@@ -1,4 +1,4 @@
-"""Translates the client's exceptions into ours; no other module does."""
+"""Translates the client's exceptions into those of `esdedup.errors`."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _BLOCK = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
 FULL = "Limit of total fields"
 _LOST_POINT = "search_context_missing_exception"
-# With 503 it passes by itself: the cluster is starting, or is choosing a master.
+# With status 503, the block ends by itself: the cluster is starting, or is electing a master.
 _BLOCKED_STATUS = frozenset({403, 429})
 _FULL_DISK = "read-only-allow-delete"
 # The client raises one error for a request that it cannot write and for a response that it cannot read.
@@ -49,7 +49,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
         raise ServerUnavailable(f"cannot {task}: the server did not answer in time", index=index) from error
     except elastic_transport.ConnectionError as error:
         raise ServerUnavailable(
-            f"cannot {task}: no server answers there ({_first_line(error.message)})", index=index
+            f"cannot {task}: no server answers ({_first_line(error.message)})", index=index
         ) from error
     except elastic_transport.SerializationError as error:
         if error.message.startswith(_REQUEST_IS_NOT_JSON):
@@ -64,29 +64,29 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
 
 
 def refused(task: str, body: dict[str, Any], *, status: int, index: str | None = None) -> ServerError:
-    """Return our error for `body`: one failed search of several, or one failed item of a bulk response."""
+    """Return the error for a failed search among several, or for a failed item of a bulk response."""
     return _refused(task, _reason(body) or "the server gives no reason", body, status, index)
 
 
 def is_blocked(answer: object) -> bool:
-    """Return whether a block refused a request, or an item: repeating it is no use until somebody acts."""
+    """Return whether a request or item was refused by a block, which somebody must remove first."""
     return isinstance(answer, dict) and _type(answer) == _BLOCK and answer.get("status") in _BLOCKED_STATUS
 
 
 def is_closed(answer: object) -> bool:
-    """Return whether a request, or an item, was refused because its index is closed."""
+    """Return whether a request or item was refused because its index is closed."""
     return _type(answer) == _CLOSED
 
 
 def is_lost_point(answer: object) -> bool:
-    """Return whether a search was refused because the server does not know its point in time any more."""
+    """Return whether a search was refused because the server has lost its point in time."""
     cause = _cause(answer)
     causes = cause.get("root_cause", []) if isinstance(cause, dict) else []
     return any(isinstance(each, dict) and each.get("type") == _LOST_POINT for each in causes)
 
 
 def reason(error: ApiError) -> str:
-    """Return why Elasticsearch refused, in its own words, in one line."""
+    """Return the reason that Elasticsearch gives for a refusal, in one line."""
     # The answer to a HEAD request has no body.
     said = _first_line(error.message) if error.message not in {"", "None"} else "the server gives no reason"
     return _reason(error.body) or said
@@ -96,7 +96,7 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
     message = f"cannot {task}: {why}"
     if is_blocked(body):
         action = (
-            "free space on the disk, and Elasticsearch removes the block"
+            "free disk space, so that Elasticsearch removes the block"
             if _FULL_DISK in why
             else "remove the block, a setting of the index or the cluster"
         )

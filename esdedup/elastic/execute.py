@@ -45,17 +45,17 @@ _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 _AnyClient = Elasticsearch | AsyncElasticsearch
 
 Asked = Callable[[str, str | None], Assignment | None]
-"""Answers `AskOwner`, by its text and its site."""
+"""Answers `AskOwner`; takes the text and its site."""
 AskedAsync = Callable[[str, str | None], Awaitable[Assignment | None]]
 
 _TIMEOUT_S = 60.0
 _AGE_S = 10.0
 _MAX_NAMES = 1_000
 _ABOUT_INDICES = frozenset({400, 404})
-# Every shard must have answered, or counts would be silently wrong.
+# Without an answer from every shard, counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
-# By client: a copy with a timeout. Making one takes 0.3 ms, a tenth of a short request.
+# A copy of each client, with a timeout. Creating a copy takes 0.3 ms, a tenth of a short request.
 _ENDING: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
@@ -67,10 +67,10 @@ def _ending(client: _Client) -> _Client:
 
 
 class ServerCache:
-    """Caches answers of the server for some seconds: mappings, estimates, a refresh."""
+    """Caches mappings and the answers to some searches for ten seconds, and limits refreshes."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
-        """Refresh an index at most that often; 0: whenever a caller must see all writes."""
+        """Refresh an index at most once per interval; with 0, each time that a caller asks for it."""
         self.refresh_interval_s = refresh_interval_s
         self._mappings: dict[str, tuple[float, dict[str, Any]]] = {}
         self._answers: dict[str, tuple[float, Any]] = {}
@@ -85,33 +85,33 @@ class ServerCache:
         if isinstance(request, Refresh):
             if now_s - self._refreshed.get(request.index, -math.inf) < self.refresh_interval_s:
                 return True
-            # Before the answer, so that concurrent requests do not each refresh.
+            # Record it before the server answers, so that concurrent requests do not refresh too.
             self._refreshed[request.index] = now_s
         return None
 
     def recall(self, request: Recall) -> Any:
-        """Return the answer to a search from some seconds ago, or None."""
+        """Return the cached answer to a search, or None."""
         since_s, answer = self._answers.get(_key(request), (-math.inf, None))
         return answer if time.monotonic() - since_s < _AGE_S else None
 
     def keep(self, request: Keep) -> None:
-        """Keep the answer to a search."""
+        """Cache the answer to a search."""
         if len(self._answers) > _MAX_NAMES:
             self._answers.clear()
         self._answers[_key(request)] = (time.monotonic(), request.answer)
 
     def forget_mappings(self) -> None:
-        """Ask for all mappings anew."""
+        """Drop all cached mappings."""
         self._mappings.clear()
 
     def put_mappings(self, index: str, mappings: dict[str, Any]) -> None:
-        """Cache the mappings behind a name as they are now."""
+        """Cache the mappings of an index, alias or pattern."""
         if len(self._mappings) > _MAX_NAMES:
             self._mappings.clear()
         self._mappings[index] = (time.monotonic(), mappings)
 
     def forget_refresh(self, index: str) -> None:
-        """Refresh an index at the next request, since the last refresh failed."""
+        """Allow the next refresh of an index at once, since the last one failed."""
         self._refreshed.pop(index, None)
 
 
@@ -120,7 +120,7 @@ def _key(request: Recall | Keep) -> str:
 
 
 def asking_again(operation: Callable[[], Requests[_Result]], known: ServerCache) -> Requests[_Result]:
-    """Read; once more if the cached mappings may be why it failed: an alias or index has changed since."""
+    """Run an operation; repeat it with fresh mappings if outdated ones may be why it failed."""
     try:
         return (yield from operation())
     except ServerError as error:
@@ -139,8 +139,7 @@ def execute(
 ) -> _Result:
     """Execute an operation; return its result.
 
-    `known` has answers that count for some seconds. `ask_owner` answers for the forest's owner; None if that
-    is not in this process.
+    `known` caches answers. `ask_owner` asks the owner of the forest; None if this process does not own it.
     """
     refuse_inherited(client)
     client = _ending(client)
@@ -164,7 +163,7 @@ async def execute_async(
     known: ServerCache | None = None,
     ask_owner: AskedAsync | None = None,
 ) -> _Result:
-    """Do as `execute`; the operation runs in worker threads, since it may compute for long."""
+    """Execute an operation as `execute` does. It runs in worker threads, since it may compute for long."""
     refuse_inherited(client)
     client = _ending(client)
     steps = _steps(client, requests, known, ask_owner)
@@ -182,14 +181,14 @@ async def execute_async(
 
 @dataclasses.dataclass(frozen=True)
 class _End(Generic[_Result]):
-    """An operation has ended. A value: `StopIteration` could not leave a worker thread."""
+    """The end of an operation. It is yielded, since `StopIteration` cannot leave a worker thread."""
 
     result: _Result
 
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """Send a request: with a synchronous client for the response, else for an awaitable."""
+    """A call of the client; `send` returns the response, or an awaitable with an asynchronous client."""
 
     # Follows "cannot" in messages.
     task: str
@@ -200,7 +199,7 @@ class _Call:
 def _steps(
     client: _AnyClient, requests: Requests[_Result], known: ServerCache | None, ask_owner: Any
 ) -> Generator[_Call | _End[_Result], Any, None]:
-    """Yield the calls that an operation needs, and read the responses; at last the result."""
+    """Yield the calls that an operation needs and receive their responses; finally yield its result."""
 
     def answer(request: Request) -> Generator[_Call | _End[_Result], Any, Any]:
         match request:
@@ -229,7 +228,7 @@ def _steps(
 
 
 def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
-    """Yield the hits of a search page by page, waiting for each. Parameters as for `first_page`."""
+    """Yield the hits of a search, one page of hits at a time. Parameters as for `first_page`."""
     page = execute(client, first_page(index, body))
     try:
         if page.hits:
@@ -239,7 +238,7 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
             if page.hits:
                 yield page.hits
     except (GeneratorExit, KeyboardInterrupt):
-        # The client may be closed, or its parent's in a forked process; the point in time ends by itself.
+        # Suppress errors: the client may be closed, or inherited by a fork. The point in time expires anyway.
         with contextlib.suppress(EsdedupError):
             execute(getattr(client.transport, "impatient", client), close(page))
         raise
@@ -304,5 +303,5 @@ def _exchange(client: _AnyClient, request: ServerRequest) -> Generator[_Call, An
 
 
 def _options(bodies: Sequence[Query]) -> dict[str, Any]:
-    # A filter costs the server a quarter more for 10,000 hits, and only aggregations need it.
+    # Only aggregations need the filter, which makes a search for 10,000 hits a quarter slower.
     return {"filter_path": _WITHOUT_UNREAD} if any("aggs" in body for body in bodies) else {}

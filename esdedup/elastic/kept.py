@@ -1,4 +1,4 @@
-"""What an index says of its articles: its mapping, and what it keeps in `_meta`, such as names of fields."""
+"""Reads the mapping of an article index, and settings that esdedup stores in its `_meta`."""
 
 import dataclasses
 import itertools
@@ -14,7 +14,7 @@ NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_
 
 
 def meta_of(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Return what esdedup keeps in an index's `_meta`; empty if nothing."""
+    """Return the values that esdedup has stored in an index's `_meta`; empty if there are none."""
     kept = mapping.get("_meta", {}).get("esdedup")
     return kept if isinstance(kept, dict) else {}
 
@@ -26,7 +26,7 @@ def meta_with(mapping: dict[str, Any], **kept: object) -> dict[str, Any]:
 
 
 def kept_fields(mapping: dict[str, Any]) -> Fields | None:
-    """Return the names of the articles' fields that an index keeps; None if it keeps none."""
+    """Return the field names that are stored in an index; None if there are none."""
     kept = meta_of(mapping).get("fields")
     if not isinstance(kept, dict):
         return None
@@ -40,9 +40,9 @@ def is_editorial(mapping: dict[str, Any]) -> bool:
 
 
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
-    """Return the `_meta` of an index with the names of its articles' fields added.
+    """Return the `_meta` of an index with the names of its articles' fields added, and its forest if given.
 
-    With `forest`, it belongs to that from now on. The object that it had before becomes a former one.
+    If the dedup object gets another name, the previous object becomes a former one.
     """
     kept: dict[str, Any] = {"fields": fields.names}
     if forest is not None:
@@ -57,9 +57,9 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
 
 
 def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
-    """Return the names of the articles' fields in some indices: those given, or those that all of them keep.
+    """Return the field names of some indices: `given`, or the names stored in all of these indices.
 
-    An index that keeps none has the usual names. Stories are read only where all of them have stories.
+    An index without stored names has the default ones. Stories are used only if all indices have stories.
     """
     have_stories = bool(mappings) and all(map(is_editorial, mappings.values()))
     if given is not None:
@@ -79,9 +79,10 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
 
 
 def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
-    """Return the names of the fields of articles that are written to an index, and the forest they belong to.
+    """Return the field names for articles that are written to an index, and the forest of these articles.
 
-    Those given must be its own, or readers would not find the fields; or be those that a migration fills.
+    `given` must be the index's own names, or readers would not find the fields; or the names that a
+    migration fills, which belong to its new forest.
     """
     kept, following = kept_fields(mapping), next_object(mapping)
     if given is not None:
@@ -90,15 +91,15 @@ def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> t
         return _with_format(given, mapping), following.forest
     if given is not None and kept not in (None, given):
         raise IndexNotReady(
-            f"the index {index!r} was set up with other names of fields ({_differences(kept, given)}): "
-            "leave the names out to use its own, or set it up again to change them",
+            f"the index {index!r} was set up with other field names ({_differences(kept, given)}): "
+            "omit the names to use its own, or set it up again to change them",
             index=index,
         )
     return _with_format(given or kept or Fields(), mapping), kept_forest(mapping)
 
 
 def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
-    """Return the same names with the formats by which indices read the time; a number is in milliseconds."""
+    """Return the fields with the date formats that their indices accept; a number is in milliseconds."""
     found = [each.get("runtime", {}).get(fields.time) or mapping_of(each, fields.time) for each in mappings]
     formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in DATES]
     formats += ["epoch_millis"] * any(each.get("type") in NUMBERS for each in found)
@@ -111,20 +112,21 @@ def _differences(one: Fields, other: Fields) -> str:
 
 
 def kept_forest(mapping: dict[str, Any]) -> str | None:
-    """Return the forest that an index belongs to; None: any may take its articles."""
+    """Return the forest that an index belongs to; None if any forest may take its articles."""
     kept = meta_of(mapping).get("forest")
     return kept if isinstance(kept, str) else None
 
 
 def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: str = DEFAULT_FOREST) -> str:
-    """Return the forest of some indices: the one that they keep, else the one given, else the usual one.
+    """Return the forest stored in some indices, or else `given`, or else `usual`.
 
-    Raises `IndexNotReady` if they keep several, or another one than is given, but for one they migrate to.
+    Raises `IndexNotReady` if they belong to several forests, or to another one than `given`. The target of
+    a migration may be given.
     """
     index_of = {kept: name for name, each in mappings.items() if (kept := kept_forest(each))}
     if len(index_of) > 1:
         several = ", ".join(f"{index!r} to {forest!r}" for forest, index in sorted(index_of.items()))
-        raise IndexNotReady(f"the indices belong to several forests ({several}): name those of one")
+        raise IndexNotReady(f"the indices belong to several forests ({several}): name the indices of one")
     for kept, name in index_of.items():
         following = next_object(mappings[name])
         if given not in {None, kept, following and following.forest}:
@@ -133,7 +135,7 @@ def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: 
 
 
 def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
-    """Return how long nodes lived when indices were last fed, the longest of several; None if unknown."""
+    """Return the longest retention stored in some indices when they were last fed; None if unknown."""
     found = (meta_of(mapping).get("retention_ms") for mapping in mappings.values())
     return max((each for each in found if isinstance(each, int)), default=None)
 
@@ -145,7 +147,7 @@ def is_routed_by_root(mapping: dict[str, Any]) -> bool:
 
 
 def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Return what a copy notes of its index, as `AdoptionIntoCopies` writes it; empty without."""
+    """Return the notes of `AdoptionIntoCopies` about the original of a copied index; empty if none."""
     found = meta_of(mapping).get("copy_of")
     return found if isinstance(found, dict) else {}
 
@@ -155,9 +157,9 @@ class NextObject:
     """The second object in articles that a migration fills."""
 
     dedup: str
-    # Whose roots are in it.
+    # The forest that assigns the roots in it.
     forest: str
-    # The highest number of an article when the migration began.
+    # The highest `seq` of an article when the migration began.
     since_seq: int
 
 
@@ -169,20 +171,20 @@ def next_object(mapping: dict[str, Any]) -> NextObject | None:
 
 
 def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
-    """Return the objects that were read before migrations: articles keep the roots in them."""
+    """Return the objects that migrations have replaced; articles keep their roots in these."""
     kept = meta_of(mapping).get("former")
     return tuple(map(str, kept)) if isinstance(kept, list) else ()
 
 
 def objects_of(mapping: dict[str, Any]) -> list[str]:
-    """Return the objects that esdedup writes into articles: the one that is read, the next, former ones."""
+    """Return the objects of esdedup in articles: the one in use, a migration's next one, and former ones."""
     names = [(kept_fields(mapping) or Fields()).dedup, getattr(next_object(mapping), "dedup", "")]
     return [each for each in (*names, *former_objects(mapping)) if is_mapped(mapping, f"{each}.root")]
 
 
 def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the mapping of a field, empty if it is not mapped."""
-    # An object without subobjects maps its fields under names with dots.
+    # An object with `subobjects: false` maps its fields under names with dots.
     properties = mapping.get("properties", {})
     if name in properties:
         found: dict[str, Any] = properties[name]
@@ -192,7 +194,7 @@ def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def is_mapped(mapping: dict[str, Any], name: str) -> bool:
-    """Return whether the index has a field, so that what articles have in it can be searched."""
+    """Return whether the index maps a field, so that its values can be searched."""
     if mapping_of(mapping, name) or name in mapping.get("runtime", {}):
         return True
     parents = itertools.accumulate(name.split(".")[:-1], "{}.{}".format)
@@ -204,18 +206,18 @@ class WritableIndex:
     """Properties of an index that articles may be written to."""
 
     fields: Fields
-    # Its own name, not that of an alias; None if that is not known.
+    # The name of the index itself, not of an alias; None if it is not known.
     name: str | None = None
-    # Whether articles are routed by their roots where they are written.
+    # Whether articles are routed by their roots.
     is_routed_by_root: bool = False
-    # The forest that it belongs to; None: any may take its articles.
+    # The forest that it belongs to; None if any forest may take its articles.
     forest: str | None = None
-    # The objects with other forests' roots that its articles have by migrations.
+    # Objects with the roots of other forests, which migrations use or have used.
     other_objects: tuple[str, ...] = ()
 
     @property
     def objects(self) -> tuple[str, ...]:
-        """The names of all objects that only esdedup may write into its articles, the forest's first."""
+        """All objects that only esdedup may write, the object of the index's forest first."""
         return (self.fields.dedup, *self.other_objects)
 
     def refusal(self, forest: str) -> str | None:
@@ -225,5 +227,5 @@ class WritableIndex:
 
 
 def other_forest(index: str | None, owner: str | None, forest: str | None) -> str:
-    """Return that an index belongs to another forest than the one that was named."""
-    return f"the index {index!r} belongs to the forest {owner!r}, and not to {forest!r}"
+    """Return the message that an index belongs to another forest than the one named."""
+    return f"the index {index!r} belongs to the forest {owner!r}, not to {forest!r}"

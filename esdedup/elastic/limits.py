@@ -1,4 +1,4 @@
-"""Limits of Elasticsearch, limits of our requests, and the HTTP statuses after which to retry."""
+"""Limits of Elasticsearch and of our requests, and the HTTP statuses after which to retry."""
 
 import dataclasses
 
@@ -6,31 +6,31 @@ MAX_TERMS = 65_536
 """Terms in one query."""
 
 MAX_HITS = 10_000
-"""Hits in one response; and the depth of numbered pages: `from` + `size`."""
+"""Hits in one response, and the greatest `from` + `size`."""
 
 MAX_BUCKETS = 65_536
 """Buckets in one response."""
 
 MAX_ID_BYTES = 512
-"""Elasticsearch refuses longer ids, and with them the whole request."""
+"""Bytes of a document's id. Elasticsearch refuses a whole request that has a longer id."""
 
 MAX_TERM_BYTES = 32_766
-"""Bytes of a value of a keyword field; a search for a longer one is refused."""
+"""Bytes of a value in a keyword field. Elasticsearch refuses to search for a longer value."""
 
 MAX_JSON_DEPTH = 100
-"""Levels of nested objects and lists in an article. Elasticsearch reads 1,000, and refuses a whole bulk
-request for a deeper update; Python writes some 900. No article needs nearly as many."""
+"""Levels of nested objects and lists in an article, far more than articles need. Elasticsearch reads 1,000
+levels, and refuses a whole bulk request that has a deeper update. Python writes some 900 levels."""
 
 MAX_SHARDS = 1_024
 """Shards of one index."""
 
 BUSY_STATUSES = frozenset({429, 502, 503, 504})
-"""A request with one of these statuses may be sent again after a pause."""
+"""Statuses after which a request may be repeated after a pause."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of requests to a forest's index, and when avoiding a frequent key is worth it."""
+    """Limits of requests to a forest's index, and thresholds for frequent keys."""
 
     max_terms: int = MAX_TERMS
     max_hits: int = MAX_HITS
@@ -38,11 +38,11 @@ class Limits:
     max_clauses: int = 100
     # Documents in one bulk request.
     bulk_documents: int = 5_000
-    # Documents that a store writes, and keeps in memory, before it refreshes the index.
+    # Documents that a store writes before it refreshes the index; it keeps them in memory until then.
     recent_nodes: int = 20_000
     # A key is frequent only if more nodes than this have it.
     frequent_nodes: int = 1_000
-    # Searching for this many finer keys, to avoid a frequent one, costs as much as reading one node.
+    # Searching for this many finer keys, to avoid a frequent key, costs as much as reading one node.
     finer_keys_per_node: int = 8
     # Keys remembered as frequent.
     remembered_keys: int = 100_000

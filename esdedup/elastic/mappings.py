@@ -1,4 +1,4 @@
-"""Index mappings: made from those of `mappings/`, and compared with those that an index has."""
+"""Index mappings: builds them from the files in `mappings/`, and checks the mappings of existing indices."""
 
 import fnmatch
 import json
@@ -20,14 +20,14 @@ def _read(name: str) -> dict[str, Any]:
 
 
 ANALYZERS: dict[str, str] = _read("analyzers")
-"""By language (ISO 639): analyzers that every Elasticsearch has. Most find words in all their forms.
+"""Built-in analyzers of Elasticsearch, by language (ISO 639). Most of them match all forms of a word.
 
-Of Chinese, Japanese and Korean they find pairs of characters: words need a plugin, which few servers have.
+For Chinese, Japanese and Korean they match pairs of characters; words need a plugin that few servers have.
 """
 
 
 def code_of(language: str) -> str:
-    """Return which of `ANALYZERS` a language is; ``zh-CN`` is ``zh``, since regions seldom matter."""
+    """Return the key of a language in `ANALYZERS`; ``zh-CN`` is ``zh``, since regions seldom matter."""
     tag = str(language).lower()
     code = next((each for each in (tag, tag.partition("-")[0]) if each in ANALYZERS), None)
     if code is None:
@@ -43,13 +43,13 @@ def analyzer_of(language: str) -> str:
 
 
 def kept_language(mapping: dict[str, Any]) -> str | None:
-    """Return the language that an index was set up for; None: for none in particular."""
+    """Return the language that an index was set up for; None if there is none."""
     kept = meta_of(mapping).get("language")
     return kept if isinstance(kept, str) and kept in ANALYZERS else None
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
-    """Return whether an index of articles maps what esdedup writes, by the names given or else its own."""
+    """Return whether an article index maps the fields of esdedup, by the names given or else its own."""
     fields = given or kept_fields(mapping) or Fields()
     is_ours = "format" not in meta_of(mapping) and not _strangeness(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)
@@ -57,15 +57,15 @@ def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
 
 # Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
 _MAX_KEYWORD_CHARACTERS = 8_191
-# Types of fields in which no words can be searched.
+# Types of fields in which words cannot be searched.
 _WITHOUT_WORDS = DATES | NUMBERS | {"boolean", "ip", "binary", "scaled_float"}
-# Types of fields that hold no single value, such as the name of a source.
+# Types of fields whose values are objects, while esdedup needs a single value, such as a source.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
 _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
 
 
 def forest_index(*, meta: dict[str, Any]) -> dict[str, Any]:
-    """Return settings and mappings of a forest's index, with `meta` about its format and profile."""
+    """Return the mappings and settings of a forest's index; `meta` has its format and profile."""
     body = _read("forest")
     body["mappings"]["_meta"] = {"esdedup": meta}
     return body
@@ -84,7 +84,7 @@ def _own_properties(fields: Fields, language: str | None = None) -> dict[str, di
     return {
         fields.text: words,
         fields.title: words,
-        # An article with a strange date has a place in time all the same, see `ingest/dates.py`.
+        # An article with an unreadable date gets another time, see `ingest/dates.py`.
         fields.time: {"type": "date", "ignore_malformed": True},
         fields.source: {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS},
         fields.link: {"type": "keyword", "index": False, "doc_values": False},
@@ -92,7 +92,7 @@ def _own_properties(fields: Fields, language: str | None = None) -> dict[str, di
 
 
 def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any]:
-    """Return what `setup` adds to a mapping: the dedup object, and the own fields that it lacks."""
+    """Return the properties that `setup` adds to a mapping: the dedup object, and missing article fields."""
     own = _own_properties(fields, kept_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
     return missing | dedup_properties(fields)
@@ -106,10 +106,10 @@ def article_index(
     language: str | None = None,
     forest: str | None = None,
 ) -> dict[str, Any]:
-    """Return settings and mappings of a new article index; see `Articles.setup`.
+    """Return the settings and mappings of a new article index; see `Articles.setup`.
 
-    Other fields are stored, but not indexed: otherwise one article could use up the fields that an index may
-    have, or give a field a type that keeps other articles out.
+    Other fields are stored but not indexed. Otherwise one article could exhaust the limit of fields in an
+    index, or give a field a type for which other articles are refused.
     """
     kept: dict[str, Any] = {} if language is None else {"language": code_of(language)}
     mapping: dict[str, Any] = {"dynamic": False, "_meta": {"esdedup": kept}}
@@ -122,7 +122,7 @@ def article_index(
 
 
 def template_of(name: str, templates: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the index template, among those that Elasticsearch lists, that makes an index of that name."""
+    """Return the template, among all index templates, that applies to a new index of that name."""
     found = [
         each
         for each in templates
@@ -133,7 +133,7 @@ def template_of(name: str, templates: Iterable[dict[str, Any]]) -> dict[str, Any
 
 
 def hides_new_fields(mapping: dict[str, Any]) -> bool:
-    """Return whether articles may have values in fields that are not mapped, which no search finds."""
+    """Return whether an index leaves unknown fields unmapped, so that a search cannot find their values."""
     return str(mapping.get("dynamic")).lower() == "false"
 
 
@@ -148,7 +148,7 @@ def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
 
 
 def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
-    """Make sure that none of these indices is a forest, or has a mapping that no added field would mend."""
+    """Raise if one of these indices is a forest, or has a mapping that added fields cannot correct."""
     refuse_forests(mappings)
     written = [f"{fields.dedup}.{each}" for each in dedup_properties(fields)[fields.dedup]["properties"]]
     for index, mapping in mappings.items():
@@ -157,9 +157,9 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
         if mapping.get("enabled") is False or found.get("enabled") is False:
             flaw = "it has `enabled: false`, so no field of esdedup would be indexed"
         elif left_out := [each for each in (fields.root, fields.signature) if _is_left_out(each, source)]:
-            flaw = f"`_source` leaves out {left_out[0]}, which is read from there"
+            flaw = f"`_source` leaves out {left_out[0]}, which esdedup reads from it"
         elif strange := _strangeness(mapping, fields.dedup):
-            theirs = f"the articles of the index {index!r} have a field {fields.dedup!r} of their own, which"
+            theirs = f"the articles of the index {index!r} have their own field {fields.dedup!r}, which"
             other = f"{strange}: give the object of esdedup another name, such as 'es{fields.dedup}'"
             raise IndexNotReady(f"{theirs} {other}", index=index, missing_fields=(f"es{fields.root}",))
         elif own := [each for each in written if each in mapping.get("runtime", ()) or f'"{each}"' in copied]:
@@ -168,17 +168,17 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
             continue
         raise IndexNotReady(
             f"the mapping of the index {index!r} does not suit esdedup: {flaw}. "
-            "Make a new index, and index the articles into it.",
+            "Create a new index, and index the articles into it.",
             index=index,
         )
 
 
 def _strangeness(mapping: dict[str, Any], name: str) -> str | None:
-    """Return why a field cannot be an object of esdedup's; None if it can."""
+    """Return why a field cannot be the dedup object; None if it can."""
     found = mapping_of(mapping, name)
     kind, names = found.get("type", "object"), found.get("properties", {}).keys()
     if kind != "object":
-        return f"has the type {kind}, and would have to be an object"
+        return f"has the type {kind}, but must be an object"
     # Earlier versions had fewer fields.
     is_ours = {"root", "seq", "profile"} <= names or names <= dedup_properties(Fields())["dedup"][
         "properties"
@@ -187,7 +187,7 @@ def _strangeness(mapping: dict[str, Any], name: str) -> str | None:
 
 
 def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
-    """Make sure that the articles' own fields have mappings with which they can be stored and searched."""
+    """Raise if a mapping does not allow the articles' own fields to be stored and searched."""
     words = {fields.text, fields.title}
     for index, mapping in mappings.items():
         for name in _own_properties(fields):
@@ -198,8 +198,8 @@ def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> 
             if is_object or (name in words and kind in _WITHOUT_WORDS):
                 expected = "text" if name in words else "a single value"
                 raise IndexNotReady(
-                    f"the field {name!r} of the index {index!r} has the type {kind}, and would have to be "
-                    f"{expected}: name another field, or make a new index, and index the articles into it",
+                    f"the field {name!r} of the index {index!r} has the type {kind}, but must be {expected}: "
+                    "name another field, or create a new index, and index the articles into it",
                     index=index,
                 )
 
@@ -207,7 +207,7 @@ def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> 
 def _is_left_out(name: str, source: dict[str, Any]) -> bool:
     if source.get("enabled") is False:
         return True
-    # A pattern that matches an object also matches what is in it.
+    # A pattern that matches an object also matches the fields in it.
     names = [name, name.partition(".")[0]]
 
     def matches(patterns: list[str] | str) -> bool:
@@ -221,7 +221,7 @@ def _is_left_out(name: str, source: dict[str, Any]) -> bool:
 def check_mappings(
     mappings: dict[str, dict[str, Any]], fields: Fields, *, optional: Collection[str] = ()
 ) -> None:
-    """Make sure that indices have the fields that esdedup writes and reads, and that none is a forest."""
+    """Raise if an index is a forest, or lacks a field that esdedup writes or reads."""
     refuse_unusable(mappings, fields)
     name = fields.dedup
     expected = dedup_properties(fields)[name]["properties"]

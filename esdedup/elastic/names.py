@@ -1,4 +1,4 @@
-"""Names of indices."""
+"""Checks the names of indices."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,15 @@ _MAX_BYTES = 255
 
 
 def check_index_names(names: Sequence[str]) -> None:
-    """Make sure that these are names, aliases or patterns in a list, none of them empty."""
+    """Raise `SettingError` unless `names` is a list of names, aliases or patterns, none of them empty."""
     if isinstance(names, str):
         raise SettingError(f"name the indices of the articles as a list: [{names!r}]")
     if not all(names):
-        raise SettingError("the name of an index of articles is empty")
+        raise SettingError("the name of an article index is empty")
 
 
 def check_index_name(name: str) -> str:
-    """Return a name that a single index can have: Elasticsearch neither refuses nor divides it."""
+    """Return the name, or raise `SettingError` if it cannot be the name of a single index."""
     if (
         name in {"", ".", ".."}
         or name[0] in "_-+"
@@ -28,7 +28,7 @@ def check_index_name(name: str) -> str:
         or any(character in '\\/*?"<>| ,#:' for character in name)
     ):
         raise SettingError(
-            f"{name!r} cannot name one index: lower case, not beginning with _ - or +, "
-            'and without white space or any of \\ / * ? " < > | , # :'
+            f"{name!r} cannot name one index: a name must be lower case, not begin with _ - or +, "
+            'and have no white space and none of \\ / * ? " < > | , # :'
         )
     return name

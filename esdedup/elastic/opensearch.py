@@ -1,4 +1,4 @@
-"""OpenSearch 3: an Elasticsearch client's requests are changed for it, and its answers changed back."""
+"""Converts the requests of an Elasticsearch client for OpenSearch 3, and converts its answers back."""
 
 import dataclasses
 import re
@@ -7,30 +7,30 @@ from typing import Any, NamedTuple
 
 from elastic_transport import HttpHeaders, TransportApiResponse
 
-# The header of every answer of Elasticsearch, which its clients look for.
+# The header that Elasticsearch puts into every answer, and that its clients require.
 _PRODUCT = "x-elastic-product"
-# Statuses by which OpenSearch refuses requests in a form that it does not know.
+# The statuses with which OpenSearch refuses requests in an unknown form.
 _NOT_TAKEN = frozenset({400, 404, 405, 406, 415})
 _MEDIA_TYPE = re.compile(r"application/vnd\.elasticsearch\+([\w-]+)(?:;\s*compatible-with=\d+)?")
-# It ignores `features`, and with an excluding `filter_path` drops all empty lists.
+# OpenSearch ignores `features`, and drops all empty lists if `filter_path` excludes something.
 _DROPPED = re.compile(r"features=|filter_path=(-|%2D)")
 
 
-class Asked(NamedTuple):
-    """A request, as the client's transport takes it."""
+class HttpRequest(NamedTuple):
+    """An HTTP request, as given to the client's transport."""
 
     method: str
     target: str
     headers: Mapping[str, str]
     body: Any = None
 
-    def about_the_server(self) -> "Asked":
-        """Return a request, with the same credentials, for the name and version of the server."""
+    def about_the_server(self) -> "HttpRequest":
+        """Return a request, with the same credentials, for the server's name and version."""
         headers = {name: each for name, each in self.headers.items() if name.lower() != "content-type"}
-        return Asked("GET", "/", headers | {"accept": "application/json"})
+        return HttpRequest("GET", "/", headers | {"accept": "application/json"})
 
-    def for_opensearch(self) -> "Asked":
-        """Return what OpenSearch is asked instead."""
+    def for_opensearch(self) -> "HttpRequest":
+        """Return the request in the form that OpenSearch expects."""
         headers = {name: _MEDIA_TYPE.sub(r"application/\1", each) for name, each in self.headers.items()}
         path, _, query = self.target.partition("?")
         body = self.body
@@ -38,30 +38,32 @@ class Asked(NamedTuple):
             path = f"{path.removesuffix('_pit')}_search/point_in_time"
             body = {"pit_id": [body["id"]]} if self.method == "DELETE" else body
         kept = "&".join(each for each in query.split("&") if not _DROPPED.match(each))
-        return Asked(self.method, f"{path}?{kept}" if kept else path, headers, body)
+        return HttpRequest(self.method, f"{path}?{kept}" if kept else path, headers, body)
 
 
 class Engine:
-    """Whether a server is Elasticsearch or OpenSearch, once it has answered."""
+    """Detects whether a server is OpenSearch, and converts requests for it."""
 
     def __init__(self) -> None:
         self._is_opensearch: bool | None = None
 
-    def requests(self, asked: Asked) -> Generator[Asked, TransportApiResponse, TransportApiResponse]:
-        """Yield what to send instead of a request, and take each answer; return that of the request."""
+    def requests(
+        self, request: HttpRequest
+    ) -> Generator[HttpRequest, TransportApiResponse, TransportApiResponse]:
+        """Yield the requests to send for one request, receive their answers, and return its own answer."""
         if self._is_opensearch is None:
-            answer = yield asked
+            answer = yield request
             if _PRODUCT in answer.meta.headers:
                 self._is_opensearch = False
                 return answer
-            if not _is_opensearch((yield asked.about_the_server())):
+            if not _is_opensearch((yield request.about_the_server())):
                 return answer
             self._is_opensearch = True
             if answer.meta.status not in _NOT_TAKEN:
                 return _as_elasticsearch(answer)
         if not self._is_opensearch:
-            return (yield asked)
-        return _as_elasticsearch((yield asked.for_opensearch()))
+            return (yield request)
+        return _as_elasticsearch((yield request.for_opensearch()))
 
 
 def _is_opensearch(answer: TransportApiResponse) -> bool:

@@ -1,7 +1,7 @@
-"""Reads all hits of a search, page by page, from one point in time.
+"""Reads all hits of a search in pages, from one point in time.
 
-After a restart of the server, a search with an order of its own goes on in another point in time, after the
-last hit in that order; what was written meanwhile may be among the hits.
+If the server restarts, a sorted search continues in another point in time, after its last hit. Later hits
+may then include documents that were written in the meantime.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 
 Hits = list[dict[str, Any]]
 
-# A server that loses more points in time forgets each as soon as it is opened.
+# A server that loses more points in time seems to lose each as soon as it is opened.
 _MOST_LOSSES = 10
 _ARBITRARY_ORDER = ["_doc"]
 
@@ -30,14 +30,14 @@ _ARBITRARY_ORDER = ["_doc"]
 class _Place:
     """The place up to which hits have been read."""
 
-    # What the last one is sorted by, in its point in time; None before the first.
+    # The sort values of the last hit, valid in its point in time; None before the first hit.
     last: list[Any] | None = None
-    # The order of the last one that differs from it, and how many have come since.
+    # The last different sort values before those, and the number of hits since.
     before: list[Any] | None = None
     equal: int = 0
 
     def after(self, hits: Hits, width: int) -> "_Place":
-        """Return the place after further hits, which have this many sort values."""
+        """Return the place after further hits; `width` is the number of values that the search sorts by."""
         if not hits:
             return self
         orders = [hit["sort"][:width] for hit in hits]
@@ -55,30 +55,30 @@ class _Place:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page of hits, and where the next one begins."""
+    """A page of hits, and the place where the next page begins."""
 
     hits: Hits
     index: str
     body: Query
     point: str
     place: _Place
-    # Whether there are no more hits; the point in time is closed then.
+    # Whether there are no more hits, so that the point in time has been closed.
     is_last: bool
 
 
 def first_page(index: str, body: Query) -> Requests[Page]:
-    """Read the first page of a search in an index, or several; `body` has `sort`, and `size` of a page."""
+    """Read the first page of a search. `body` must have a `sort`, and as `size` the size of a page."""
     point: str = yield OpenPointInTime(index=index)
     return (yield from _read(index, body, point, _Place()))
 
 
 def next_page(page: Page) -> Requests[Page]:
-    """Read the page after one that is not the last."""
+    """Read the next page; `page` must not be the last one."""
     return (yield from _read(page.index, page.body, page.point, page.place))
 
 
 def close(page: Page) -> Requests[None]:
-    """Close the point in time; pages that have not been read are given up."""
+    """Close the point in time, which ends the search before its last page."""
     if not page.is_last:
         yield ClosePointInTime(index=page.index, point=page.point)
 
@@ -91,7 +91,7 @@ def all_hits(index: str, body: Query) -> Requests[Hits]:
 
 
 def each_page(index: str, body: Query, take: Callable[[Hits], None]) -> Requests[None]:
-    """Read every page of a search, and have the hits of each taken. Parameters as for `first_page`."""
+    """Read every page of a search, and call `take` with its hits. Parameters as for `first_page`."""
     page = yield from first_page(index, body)
     take(page.hits)
     while not page.is_last:
@@ -110,7 +110,7 @@ def _read(index: str, body: Query, point: str, start: _Place) -> Requests[Page]:
                 index=index, body=in_point if after is None else {**in_point, "search_after": after}
             )
         except EsdedupError as error:
-            # A server that has not answered would be waited for again.
+            # If the server has not answered, closing would wait for it again.
             if not isinstance(error, ServerError) or error.status is not None:
                 with contextlib.suppress(EsdedupError):
                     yield ClosePointInTime(index=index, point=point)
@@ -119,7 +119,7 @@ def _read(index: str, body: Query, point: str, start: _Place) -> Requests[Page]:
             losses += 1
             if losses > _MOST_LOSSES or (start.last is not None and body["sort"] == _ARBITRARY_ORDER):
                 raise ServerUnavailable(
-                    f"cannot go on searching the index {index!r}: its server was started again meanwhile",
+                    f"cannot continue the search in the index {index!r}: its server was restarted",
                     index=index,
                 )
             point = yield OpenPointInTime(index=index)

@@ -1,4 +1,4 @@
-"""How long feeding and maintenance wait for a cluster that takes no requests."""
+"""Retries requests of feeding and maintenance while the cluster is unavailable."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ from esdedup.elastic.limits import BUSY_STATUSES
 
 log = logging.getLogger("esdedup")
 
-# A server that is started again answers within a minute, and recovers its shards within seconds.
+# A server that is restarted answers within a minute, and recovers its shards within seconds.
 PATIENCE_S = 90.0
 _ANSWER_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
@@ -28,7 +28,7 @@ _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTim
 def retrying(
     *retries: tenacity.retry_base, patience_s: float = PATIENCE_S, **options: Any
 ) -> tenacity.Retrying:
-    """Build a `Retrying` with growing pauses, which in the end returns or raises the last outcome."""
+    """Return a `Retrying` with growing pauses; once it gives up, it returns or raises the last outcome."""
     return tenacity.Retrying(
         retry=tenacity.retry_any(*retries),
         stop=tenacity.stop_any(tenacity.stop_after_delay(patience_s), tenacity.stop_when_event_set(ENDING)),
@@ -39,7 +39,7 @@ def retrying(
 
 
 class _PatientTransport:
-    """Retries a request while the cluster is unavailable, with pauses; clients retry without pauses."""
+    """Retries a request while the cluster is unavailable; pauses between attempts, unlike the client."""
 
     def __init__(self, client: Elasticsearch, *, patience_s: float) -> None:
         self.impatient = client
@@ -52,23 +52,23 @@ class _PatientTransport:
 
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
         refuse_inherited(self.impatient)
-        waited_s, is_told = 0.0, False
+        waited_s, is_logged = 0.0, False
 
-        def tell(state: tenacity.RetryCallState) -> None:
-            nonlocal waited_s, is_told
+        def log_wait(state: tenacity.RetryCallState) -> None:
+            nonlocal waited_s, is_logged
             waited_s = state.seconds_since_start or 0.0
-            if is_told or waited_s < _UNREMARKABLE_S:
+            if is_logged or waited_s < _UNREMARKABLE_S:
                 return
-            is_told = True
+            is_logged = True
             late.cancel()
             assert state.outcome is not None
             why = "does not answer"
             if state.outcome.exception() is None:
                 why = f"is busy (status {state.outcome.result().meta.status})"
-            log.warning("Elasticsearch at %s %s: it is asked again for up to %g s", at, why, self._patience_s)
+            log.warning("Elasticsearch at %s %s: retrying for up to %g s", at, why, self._patience_s)
 
         at = addresses_of(self.impatient)
-        # A server that takes the first request and never answers is named before that has timed out.
+        # Log a server that accepts the first request but does not answer, before the request times out.
         late = threading.Timer(_LATE_S, log.warning, ("Elasticsearch at %s has not answered yet", at))
         late.daemon = True
         if not self._has_answered:
@@ -78,22 +78,22 @@ class _PatientTransport:
                 tenacity.retry_if_exception(_is_transient),
                 tenacity.retry_if_result(_is_busy),
                 patience_s=self._patience_s,
-                before_sleep=tell,
+                before_sleep=log_wait,
             )(self._transport.perform_request, *request, **parameters)
         finally:
             late.cancel()
         self._has_answered = True
-        if is_told:
+        if is_logged:
             log.warning("Elasticsearch answers again, after %.0f s", waited_s)
         return answer
 
 
 def patient(client: Elasticsearch, *, patience_s: float = PATIENCE_S) -> Elasticsearch:
-    """Return a client that retries requests while its servers are unavailable; each may be executed twice."""
+    """Return a client that retries requests while its servers are unavailable; a request may run twice."""
     if isinstance(client.transport, _PatientTransport):
         return client
     answer_s = min(patience_s, _ANSWER_S)
-    # Repeat timed-out requests here: the client would first wait four times.
+    # Repeat timed-out requests here, since the client's own retries would time out four times first.
     copy = client.options(request_timeout=answer_s, max_retries=3, retry_on_timeout=False)
     copy._transport = _PatientTransport(client, patience_s=patience_s)  # type: ignore[assignment]
     return copy
@@ -105,7 +105,7 @@ def _is_transient(error: BaseException) -> bool:
 
 
 def _is_busy(answer: elastic_transport.TransportApiResponse) -> bool:
-    """Return whether the server was too busy for a request, or for one of several searches in it."""
+    """Return whether the server was too busy for a request, or for a search in it."""
     if answer.meta.status in BUSY_STATUSES:
         return not is_blocked(answer.body)
     searches = answer.body.get("responses", ()) if isinstance(answer.body, dict) else ()

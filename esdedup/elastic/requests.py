@@ -7,9 +7,9 @@ An operation is a generator. It yields a request, is sent the answer, and return
         (response,) = yield Search(index=index, bodies=[body])
         return response["hits"]["total"]["value"]
 
-`execute` runs an operation with a synchronous client, `execute_async` with an asynchronous one. So each
-operation is written once for both, and can be read and tested without a server. Operations
-use each other with ``yield from``.
+`execute` runs an operation with a synchronous client, `execute_async` with an asynchronous client. Each
+operation is thus written once for both, and can be tested without a server. Operations call other
+operations with ``yield from``.
 """
 
 import dataclasses
@@ -22,10 +22,10 @@ _Sent = TypeVar("_Sent")
 _Item = TypeVar("_Item")
 
 Query = dict[str, Any]
-"""A query of Elasticsearch, such as ``{"match": {"title": "..."}}``, or the body of a search."""
+"""An Elasticsearch query, such as ``{"match": {"title": "..."}}``, or the body of a search."""
 
 UNREAD = "unread"
-"""Name of helper aggregations, which other aggregations use; stripped from the response."""
+"""Name of helper aggregations, which only other aggregations use; stripped from the response."""
 
 POINT_KEEP_ALIVE = "5m"
 """How long a point in time lasts without a search."""
@@ -33,7 +33,7 @@ POINT_KEEP_ALIVE = "5m"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Search:
-    """Run searches side by side. The response is a list, one answer each; partial results are an error."""
+    """Run searches in one request. The response is a list of their answers; partial results are an error."""
 
     index: str
     bodies: Sequence[Query]
@@ -41,16 +41,16 @@ class Search:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchPoint:
-    """Search in a point in time. The response is the answer; None if the server has forgotten the point."""
+    """Search in a point in time. The response is the answer; None if the server has lost the point."""
 
-    # For messages; the body names the point.
+    # For messages; the body names the point in time.
     index: str
     body: Query
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OpenPointInTime:
-    """Freeze what searches see, for some minutes. The response is the id of the point in time."""
+    """Open a point in time, a snapshot for searches. The response is its id."""
 
     index: str
 
@@ -73,42 +73,42 @@ class ReadDocument:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Write:
-    """Write documents, each on a condition. The response is the list of their statuses."""
+    """Write documents in bulk. The response is the list of their statuses."""
 
-    # For messages; each operation names its own.
+    # For messages; each operation names its own index.
     index: str
     operations: Sequence[Query]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadMappings:
-    """Get the mappings behind a name. The response is a dict from index to mapping; empty if none exist."""
+    """Get the mappings of an index, alias or pattern. The response maps each index to its mapping."""
 
     index: str
-    # Whether the cache of mappings must be bypassed.
+    # Whether to bypass the cache of mappings.
     is_fresh: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadFilters:
-    """Ask which indices are searched with an alias's filter. The response is a list of their names."""
+    """Find the indices that an alias searches with a filter. The response is a list of their names."""
 
     index: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """Make writes visible to searches, if the client has the privilege. The response says nothing."""
+    """Make writes visible to searches, if the client has the privilege. The response has no meaning."""
 
     index: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AskOwner:
-    """Ask the forest's owner about a text. The response is its `Assignment`; None if no owner can say."""
+    """Ask the forest's owner about a text. The response is its `Assignment`; None if no owner answers."""
 
     text: str
-    # None if it is not known.
+    # None if the site is not known.
     site: str | None
 
 
@@ -119,7 +119,7 @@ class ReadClock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recall:
-    """Return the answer to a search that was kept some seconds ago; None if there is none."""
+    """Look up the answer to a search in the cache. The response is the answer, or None."""
 
     index: str
     body: Query
@@ -127,7 +127,7 @@ class Recall:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Keep:
-    """Keep the answer to a search for some seconds. The response is None."""
+    """Cache the answer to a search for some seconds. The response is None."""
 
     index: str
     body: Query
@@ -158,7 +158,7 @@ def refresh(index: str) -> Requests[None]:
 
 
 def search(index: str, *bodies: Query) -> Requests[list[Any]]:
-    """Run searches side by side; return their answers."""
+    """Run searches in one request; return their answers."""
     answers: list[Any] = yield Search(index=index, bodies=bodies)
     return answers
 
@@ -176,19 +176,19 @@ def clock_ms() -> Requests[int]:
 
 
 def recall(index: str, body: Query) -> Requests[Any]:
-    """Return the answer to a search that was kept some seconds ago; None if there is none."""
+    """Return the cached answer to a search, or None."""
     return (yield Recall(index=index, body=body))
 
 
 def keep(index: str, body: Query, answer: Any) -> Requests[None]:
-    """Keep the answer to a search for some seconds."""
+    """Cache the answer to a search for some seconds."""
     yield Keep(index=index, body=body, answer=answer)
 
 
 def answered(
     operation: Requests[_Result], answer: Callable[[Request], Generator[_Sent, Any, Any]]
 ) -> Generator[_Sent, Any, _Result]:
-    """Run an operation whose requests a generator answers, and whose errors it gets; return the result."""
+    """Run an operation and return its result; `answer` answers each request, or raises its error."""
     step: Callable[[], Request] = functools.partial(next, operation)
     while True:
         try:
@@ -204,7 +204,7 @@ def answered(
 
 
 def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Requests[tuple[_Result, list[Any]]]:
-    """Run an operation, sending further searches with its first one; return its result and their answers."""
+    """Run an operation, adding searches to its first search; return its result and the added answers."""
     answers: list[Any] | None = None
 
     def answer(request: Request) -> Requests[Any]:
@@ -222,7 +222,7 @@ def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Reques
 
 
 def recent(index: str, body: Query) -> Requests[Any]:
-    """Search, unless the answer is known from some seconds ago; return it."""
+    """Return the answer to a search, from the cache if possible."""
     answer = yield from recall(index, body)
     if answer is None:
         (answer,) = yield from search(index, body)
@@ -231,7 +231,7 @@ def recent(index: str, body: Query) -> Requests[Any]:
 
 
 def aggregate(index: str, query: Query, aggregations: Query) -> Requests[dict[str, Any]]:
-    """Aggregate the documents that match; return the aggregations."""
+    """Return aggregations over the matching documents."""
     (answer,) = yield from search(index, {"query": query, "size": 0, "aggs": aggregations})
     return cast(dict[str, Any], answer["aggregations"])
 

@@ -1,4 +1,4 @@
-"""Edits in a forest's index, and the stories of articles in theirs."""
+"""Edits of stories, stored in a forest's index, and the story ids that they give to articles."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -22,20 +22,20 @@ from esdedup.errors import ForestDamaged, ForestIncomplete, IndexNotReady, Serve
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.stories import NO_STORIES, Edit, Stories
 
-# The document with the number of edits that the articles of each index reflect. In old forests it also has
-# the first edits.
+# This document has, for each index, the number of edits that its articles reflect. In old forests it also
+# has the first edits.
 _SETTLED_ID = "~edits"
 _EDITS_AT_ONCE = 500
 # Elasticsearch takes 65,536 terms.
 _MOST_KEYS = 30_000
-# How long an article may take into its index after it got its story.
+# How long after its story was decided an article may reach its index.
 _ON_THE_WAY_MS = 60_000
-# Each attempt fails if another process has made an edit or written one of the articles.
+# A pass must be repeated if another process has made an edit or written one of the articles.
 _MOST_PASSES = 100
 
 
 class Edits(NamedTuple):
-    """All edits of a forest at some time."""
+    """All edits of a forest at one time, and the stories that follow from them."""
 
     edits: tuple[Edit, ...] = ()
     stories: Stories = NO_STORIES
@@ -45,18 +45,18 @@ NO_EDITS = Edits()
 
 
 def edit_document(edit: Edit) -> Document:
-    """Return the document that keeps an edit."""
+    """Return the document that stores an edit."""
     return f"~edit-{edit.number}", {"state": edit.model_dump(exclude_defaults=True)}
 
 
 def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
-    """Read the edits of a forest, after those that are known: if there are none, that costs little."""
+    """Return all edits of a forest, reading those after the `known` ones; fast if there are no new edits."""
     edits, document_id = [*known.edits], _SETTLED_ID
     try:
         if not edits and (found := (yield from stored_document(forest, document_id))):
             edits += (Edit.model_validate(each) for each in found["state"].get("edits", ()))
         while found := (yield from stored_document(forest, f"~edit-{len(edits) + 1}")):
-            # Without the right to refresh, they come one by one.
+            # Without the privilege to refresh, the edits are read one at a time.
             yield from refresh(forest)
             ids = [f"~edit-{len(edits) + at}" for at in range(1, _EDITS_AT_ONCE)]
             (answer,) = yield from search(forest, {"query": {"ids": {"values": ids}}, "size": len(ids)})
@@ -75,13 +75,13 @@ def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
 
 
 def write_document(forest: str, verb: Literal["create", "index"], document: Document) -> Requests[None]:
-    """Write a document for editors; if it is to be created, leave an existing one as it is."""
-    # Through an alias: a write to the name of a deleted forest would recreate its index.
+    """Write a document through the editors' alias; "create" leaves an existing document as it is."""
+    # A write to the name of a deleted forest would recreate its index.
     target = {"_index": f"{forest}{EDITS_SUFFIX}", "_id": document[0], "require_alias": True}
     (status,) = yield Write(index=forest, operations=[{verb: target}, document[1]])
     if status == HTTPStatus.NOT_FOUND:
         raise ForestIncomplete(
-            f"the forest {forest!r} takes no edits: it is being rebuilt or migrated, or was deleted; if "
+            f"the forest {forest!r} accepts no edits: it is being rebuilt or migrated, or was deleted; if "
             "that was interrupted, run it again, or let a feeder open the forest",
             forest=forest,
         )
@@ -94,7 +94,7 @@ def write_document(forest: str, verb: Literal["create", "index"], document: Docu
 def settle(
     forest: str, indices: Sequence[str], fields: Fields, known: Edits = NO_EDITS, *, only: Query | None = None
 ) -> Requests[tuple[Edits, int]]:
-    """Give articles the stories that the latest edits say: those that match `only`, or may have others.
+    """Bring the stories of articles up to date: of those that match `only`, or all that edits may affect.
 
     Returns the edits, and how many articles got another story. docs/forest.md has the protocol.
     """
@@ -113,17 +113,17 @@ def settle(
         if not refused and len(edits.edits) == number:
             break
     else:
-        raise ServerBusy(f"others change stories in {indices[0]!r} all the time", status=HTTPStatus.CONFLICT)
+        raise ServerBusy(f"other editors keep changing {indices[0]!r}", status=HTTPStatus.CONFLICT)
     last = len([*itertools.takewhile(lambda each: each.at_ms < early_ms, edits.edits)])
     if (later := {name: last for name in indices if last > settled.get(name, 0)}) and only is None:
-        # Each number stays true; if somebody else has written a higher one, a lower one does no harm.
+        # If another process has written a higher number, replacing it by a lower one does no harm.
         state = state | {"settled": settled | later}
         yield from write_document(forest, "index", (_SETTLED_ID, {"state": state}))
     return edits, changed
 
 
 def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
-    """Yield queries for the articles that edits after a number are about."""
+    """Yield queries for the articles that edits after a number may have changed."""
     roots, texts = map(sorted, touched_since(edits.edits, number))
     for at in range(0, max(len(roots), len(texts)), _MOST_KEYS):
         some_roots, some_texts = roots[at : at + _MOST_KEYS], texts[at : at + _MOST_KEYS]
@@ -135,9 +135,9 @@ def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
 
 
 def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str]]:
-    """Return the roots and texts whose articles any edit after a number may have given another story.
+    """Return the roots and texts whose articles may have another story since the edit with this number.
 
-    Merged stories come back only where edits were undone, so only those stages are compared.
+    Merged stories are separated only by undoing an edit, so only the stages around undone edits are compared.
     """
     later = edits[number:]
     stages = {number, len(edits)} | {
@@ -155,7 +155,7 @@ def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str
 def _settle_once(
     index: str, fields: Fields, forest: str, query: Query, edits: Edits
 ) -> Requests[tuple[int, int]]:
-    """Give articles their stories; return how many got one, and how many were written meanwhile."""
+    """Update stories once; return how many articles changed, and how many updates met a conflict."""
     body = {
         "query": query,
         "size": limits.MAX_HITS,
@@ -169,7 +169,7 @@ def _settle_once(
     page = yield from first_page(index, body)
     statuses: list[int] = []
     while True:
-        # For each page: after a delay, outdated stories must not be written.
+        # Read new edits before each page of hits, so that a slow pass does not write outdated stories.
         edits = yield from read_edits(forest, edits)
         statuses += yield from _rewrite(index, page.hits, fields, edits.stories)
         if page.is_last:
@@ -199,32 +199,32 @@ def _rewrite(index: str, hits: Hits, fields: Fields, stories: Stories) -> Reques
 
 
 def _update(index: str, operations: Sequence[Query]) -> Requests[list[int]]:
-    """Update articles of an existing index: an update would recreate a deleted one, without articles."""
+    """Update articles; raise if their index was deleted, since an update would recreate it empty."""
     names = {each["update"]["_index"] for each in operations[::2]}
     if not names <= (yield ReadMappings(index=index, is_fresh=True)).keys():
-        raise IndexNotReady(f"the index {index!r} was deleted meanwhile", index=index, status=404)
+        raise IndexNotReady(f"the index {index!r} has been deleted", index=index, status=404)
     statuses: list[int] = yield Write(index=index, operations=operations)
     if HTTPStatus.FORBIDDEN in statuses:
         raise IndexNotReady(
-            f"the index {index!r} is read-only, so its articles cannot get another story: make it writable, "
+            f"the index {index!r} is read-only, so its stories cannot be changed: make it writable, "
             "or leave it out",
             index=index,
             status=403,
         )
     others = {*statuses} - {HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
     if others:
-        raise ServerError(f"articles in {index!r} could not get their story", index=index, status=min(others))
+        raise ServerError(f"cannot update the stories in {index!r}", index=index, status=min(others))
     return statuses
 
 
 def story_values(story: str) -> dict[str, Any]:
-    """Return the dedup fields that follow from the story of an article."""
+    """Return the dedup fields that depend on an article's story."""
     return {"story": story, "partition": partition_of(story)}
 
 
 def refuse_unwritable(indices: Sequence[str]) -> Requests[None]:
-    """Raise unless articles of these indices may be changed: tries to update one that does not exist."""
+    """Raise if articles in these indices cannot be changed; tries to update a missing document."""
     for index in indices:
-        none = {"_index": index, "_id": "~none", "routing": "~required, perhaps"}
-        operations: list[Query] = [{"update": none}, {"doc": {}}]
+        missing = {"_index": index, "_id": "~none", "routing": "~required, perhaps"}
+        operations: list[Query] = [{"update": missing}, {"doc": {}}]
         yield from _update(index, operations)

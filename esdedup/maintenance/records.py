@@ -1,4 +1,4 @@
-"""The dedup objects of articles, without their texts: read in bulk, and changed unless written meanwhile."""
+"""The dedup objects of articles: read in bulk without texts, and changed by compare-and-set."""
 
 import dataclasses
 import sys
@@ -25,15 +25,15 @@ NO_LINKS = {"part_of": None, "has_part": None}
 """The links of a text without a fingerprint, and of an article whose root changes."""
 
 Change = tuple["Record", dict[str, Any]]
-"""An article, and new values of fields of its dedup object; None deletes one."""
+"""An article, and new values of fields in its dedup object; None deletes a field."""
 LONE = "~"
 """Prefix of the root of an article without a fingerprint."""
 
 # An article may have been written or deleted since it was read.
 _EXPECTED_STATUS = frozenset({200, 201, 404, 409})
-# Articles of an index in one of its orders; aggregations return no more hits.
+# Articles sampled from each end of an index; Elasticsearch limits `top_hits` to 100.
 _SAMPLE = 100
-# A smaller sample proves nothing: all of its nodes may be lost by accident.
+# A smaller sample proves nothing: its few nodes may all have been lost by accident.
 _FEWEST = 3
 
 
@@ -47,28 +47,29 @@ class Record:
     # The document's version, to detect later writes.
     version: dict[str, int]
     root: str
-    # Its story; None in an index without stories.
+    # The id of its story; None in an index without stories.
     story: str | None
-    # The root that this root is a part of, and an earlier one that is a part of it; None where there is none.
+    # `part_of`: the root that this root is a part of. `has_part`: an earlier root that is a part of it.
+    # None where there is none.
     links: dict[str, str | None]
     # None for a text without a fingerprint.
     fingerprint: str | None
     # The signature as bytes; empty for a text without a fingerprint.
     signature: bytes
-    # The id of its page; None for a text without letters and digits.
+    # The content hash; None for a text without letters and digits.
     page: str | None
     profile: str | None
     seq: int
     # The forest's time at the assignment; NO_TIME where none was known.
     seen_ms: int
-    # When it counts as published; NO_TIME where that is not known.
+    # The time of publication; NO_TIME where that is not known.
     published_ms: int = NO_TIME
-    # Fields that have several values, of which the first is given here: esdedup writes one.
+    # Invalid fields with several values, of which this record has the first; esdedup writes one value.
     several: tuple[str, ...] = ()
 
 
 class Records:
-    """The records of the articles in some indices, at least one; `client` should be `patient`."""
+    """The records of the articles in one or more indices; `client` should be `patient`."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
         self._client = client
@@ -86,25 +87,25 @@ class Records:
         return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
 
     def state(self, *, latest_ms: int | None = None) -> State:
-        """Return the lowest state that a forest with all these articles can have; without later times."""
+        """Return the least state of a forest with all these articles, ignoring times after `latest_ms`."""
         aggregations = state_aggregations(seq=self._fields.seq, time=self._seen, latest_ms=latest_ms)
         return state_of(self._aggregate(aggregations))
 
     def profiles(self) -> list[str]:
-        """Return the labels of the profiles that the articles were fingerprinted with."""
+        """Return the labels of all profiles that the articles were fingerprinted with."""
         field = f"{self._fields.dedup}.profile"
         answer = self._aggregate({"profiles": {"terms": {"field": field, "size": 100}}})
         return [bucket["key"] for bucket in answer["profiles"]["buckets"]]
 
     def latest_of_page(self, page: str) -> int:
-        """Return the `seq` of the latest article that has a page; 0 if there is none."""
+        """Return the `seq` of the latest article with a content hash; 0 if there is none."""
         of_page = {"term": {f"{self._fields.dedup}.page": page}}
         latest = {"max": {"field": self._fields.seq}}
         answer = self._aggregate({"own": {"filter": of_page, "aggs": {"latest": latest}}})
         return int(answer["own"]["latest"]["value"] or 0)
 
     def batches(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
-        """Yield all records of one point in time, the latest arrivals first; or those with a later `seen`."""
+        """Yield all records, or those seen after `later_than_ms`, latest arrivals first, from a snapshot."""
         filters: list[Query] = [{"exists": {"field": self._fields.root}}]
         if later_than_ms is not None:
             filters.append({"range": {self._seen: {"gt": later_than_ms, "format": "epoch_millis"}}})
@@ -119,11 +120,11 @@ class Records:
         return ([self._record_of(hit) for hit in hits] for hits in pages)
 
     def refuse_others_articles(self, index: ForestIndex, *, most_known: float = 0.1) -> None:
-        """Raise `ForestMismatch` if an index of articles belongs to another forest, as far as a sample shows.
+        """Raise `ForestMismatch` if an index of articles seems to belong to another forest.
 
-        An index is another forest's if at most the share `most_known` of the sampled articles has its node or
-        root in this one: the same texts may come to both. The sample leaves out articles that may have
-        expired, or have later numbers than a forest that was restored from a snapshot.
+        An index does so if this forest has the node or root of at most the share `most_known` of a sample of
+        its articles; it may have some by chance, since both forests may get the same texts. The sample omits
+        articles that may have expired, and articles newer than a forest that was restored from a snapshot.
         """
         may_refresh = index.refresh_if_allowed()
         if not index.run(index.nodes.count_nodes()):
@@ -137,7 +138,7 @@ class Records:
             nodes = {node.id for node in index.run(index.nodes.by_id(ids))}
             known = sum(not nodes.isdisjoint((record.fingerprint, record.root)) for record in sample)
             if known <= most_known * len(sample):
-                seen = "" if may_refresh else ", as far as this client, which may not refresh it, sees them"
+                seen = "" if may_refresh else " (this client may not refresh it and may miss recent nodes)"
                 raise ForestMismatch(
                     f"the articles in {name!r} seem to belong to another forest than {index.name!r}, which "
                     f"has the nodes of {known} out of {len(sample)}{seen}. Name their forest, or leave them "
@@ -146,7 +147,7 @@ class Records:
                 )
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
-        """Return the indices and ids of the articles that have the terms, at least one, given with each."""
+        """Return the index and id of each article that has all of its terms; each needs at least one term."""
         columns = columns_of([terms for _, terms in bands])
         filters: list[Query] = [{"terms": {f"{self._fields.dedup}.bands": column}} for column in columns]
         filters.append({"ids": {"values": [record.id for record, _ in bands]}})
@@ -154,8 +155,8 @@ class Records:
         return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
 
     def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
-        """Write new roots into articles; return how many were written."""
-        # An article that is routed by its root has to move to the shard of its new root.
+        """Write new roots into articles; return how many articles were written."""
+        # An article that is routed by its root must move to the shard of its new root.
         moving = [(record, root) for record, root in roots if record.routing == record.root]
         staying = [
             (record, {"root": root, **NO_LINKS} | self._partition_of(root))
@@ -170,15 +171,15 @@ class Records:
         return isinstance(self._fields, EditorialFields)
 
     def _partition_of(self, root: str) -> dict[str, int]:
-        # A story is written together with its root, see `ArticleAudit`.
+        # With stories, the partition depends on the story, which `ArticleAudit` checks.
         return {} if self.have_stories else {"partition": partition_of(root)}
 
     def update(self, changes: Sequence[Change]) -> int:
-        """Change fields of dedup objects; return how many articles were written."""
+        """Change fields in the dedup objects; return how many articles were written."""
         return self._bulk(self._updates(changes))
 
     def refresh(self) -> None:
-        """Make written articles visible to searches."""
+        """Make all writes visible to searches."""
         with translated(f"refresh {self._names}"):
             self._client.indices.refresh(index=self._indices)
 
@@ -194,7 +195,7 @@ class Records:
             return self._client.search(index=self._indices, allow_partial_search_results=False, **parameters)
 
     def _samples(self, *, until_seq: int, since_ms: int) -> dict[str, list[Record]]:
-        """Return the latest and the first articles of each index with a fingerprint, within these bounds."""
+        """Return the latest and first fingerprinted articles of each index, within these bounds."""
         filters: list[Query] = [
             {"exists": {"field": f"{self._fields.dedup}.fingerprint"}},
             {"exists": {"field": self._fields.root}},
@@ -221,11 +222,11 @@ class Records:
         return samples
 
     def _hit_body(self) -> Query:
-        """Return the part of a search that makes `_record_of` understand its hits."""
+        """Return the part of a search body that requests the fields which `_record_of` reads."""
         dedup = self._fields.dedup
         fields: list[Any] = [f"{dedup}.{name}" for name in _KEYWORDS]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
-        # An index that was set up before there were links has no doc values of them.
+        # An index that an earlier version set up has no doc values of links, so read them from the source.
         source = [self._fields.signature, *self._fields.links]
         return {"_source": source, "docvalue_fields": fields, "seq_no_primary_term": True}
 
@@ -270,9 +271,9 @@ class Records:
         return operations
 
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
-        """Move articles that are routed by their root: write each by its new root, then delete the old copy.
+        """Move articles that are routed by their root: write each to its new shard, then delete the old copy.
 
-        After an interruption in between an article exists twice, until this runs again.
+        If this is interrupted in between, an article exists twice until this runs again.
         """
         if not roots:
             return 0
@@ -290,10 +291,10 @@ class Records:
                 condition: dict[str, Any] = {"op_type": "create"}
                 deleted.append(delete)
             elif self._dedup(new).get("root") == record.root:
-                # Both roots route to one shard, so this is the article itself.
+                # Both roots route to the same shard, so this is the article itself.
                 condition = record.version
             elif self._dedup(new).get("seq", 0) > record.seq:
-                # The article has been indexed again with another text, which left this copy behind.
+                # The article was indexed again with another text, which left this copy behind.
                 deleted.append(delete)
                 continue
             else:
@@ -310,10 +311,10 @@ class Records:
         return dedup
 
     def _bulk(self, operations: Sequence[Operation]) -> int:
-        """Send operations that may be repeated; return how many changed an article."""
-        # An update would recreate a deleted index, without articles.
+        """Send operations that may be repeated; return how many of them changed an article."""
+        # An update would recreate a deleted index without its articles.
         if not self._client.indices.exists(index=self._indices):
-            raise IndexNotReady(f"one of {self._names} was deleted meanwhile", status=404)
+            raise IndexNotReady(f"one of the indices {self._names} has been deleted", status=404)
         results = send_bulk(
             self._client,
             operations,
@@ -328,7 +329,7 @@ def _place(record: Record, routing: str | None) -> dict[str, Any]:
 
 
 def refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, forest: str) -> None:
-    """Make sure that a forest has most of an index's sampled articles, unless they have expired there."""
+    """Raise unless a forest has at least half of the sampled roots of an index, leaving out expired ones."""
     execute(client, refresh(index))
     records = Records(client, indices=[index], fields=fields)
 
@@ -345,7 +346,7 @@ def refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, fores
         known = {node.id for node in home.run(home.nodes.by_id(roots))}
     if len(known) * 2 < len(roots):
         raise IndexNotReady(
-            f"the index {index!r} has articles that the forest {forest!r} does not know, so it would not "
+            f"most articles in the index {index!r} are not in the forest {forest!r}, so it would not "
             "find their reprints: name the forest that they were fed to or rebuilt into, or another index",
             index=index,
         )

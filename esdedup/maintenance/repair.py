@@ -1,4 +1,4 @@
-"""Repair and rebuilding from the roots that articles have, in steps that can be interrupted and repeated."""
+"""Repair and rebuilding of a forest from its articles, in steps that can be interrupted and repeated."""
 
 import collections
 import dataclasses
@@ -38,12 +38,12 @@ log = logging.getLogger("esdedup")
 Repaired = collections.Counter[ViolationKind]
 """How many violations of each kind have been repaired."""
 
-# The most nodes or articles that are written in one request.
+# The most nodes or articles in one request.
 WRITE_BATCH = 2_000
 
 
 def adopt(writer: ForestWriter, audit: ArticleAudit) -> Repaired:
-    """Restore the nodes and pages of the articles; the roots of the articles stay as they are."""
+    """Restore the nodes and content hashes of articles; the articles keep their roots."""
     repaired: Repaired = collections.Counter()
     is_marked = False
     for batch in audit.repairable():
@@ -55,7 +55,7 @@ def adopt(writer: ForestWriter, audit: ArticleAudit) -> Repaired:
                 writer.write([], state=remedy.state)
             repaired[violation.kind] += bool(remedy.stored or remedy.state)
         if ViolationKind.NODE_GONE in repaired and not is_marked:
-            # Before the first node is restored, so that an interrupted repair leaves the mark.
+            # Mark the order before the first node is restored, in case the repair is interrupted.
             is_marked = True
             _mark_order(writer)
         _write(writer, stored.values())
@@ -63,7 +63,7 @@ def adopt(writer: ForestWriter, audit: ArticleAudit) -> Repaired:
 
 
 def _mark_order(writer: ForestWriter) -> None:
-    """Note that a lost node may have been older than its remaining articles: the order is unreliable."""
+    """Mark the order of nodes as unreliable: a lost node may have been older than its remaining articles."""
     writer.write_own(ordered_since_document(writer.index.status().state.seq))
 
 
@@ -75,14 +75,14 @@ def _write(writer: ForestWriter, stored: Iterable[Stored]) -> None:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Repair:
-    """Writes the remedies of violations into the forest that `writer` owns, and into its articles."""
+    """Repairs violations in the forest that `writer` owns, and in its articles."""
 
     writer: ForestWriter
     records: Records | None
     on_progress: Callable[[int], None]
 
     def run_once(self, latest_ms: int) -> Repaired:
-        """Repair what can be repaired now; times after `latest_ms` are in the future."""
+        """Make one pass, and count the repairs. Times after `latest_ms` are in the future."""
         index, records = self.writer.index, self.records
         aging = index.status().aging
         ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
@@ -99,7 +99,7 @@ class Repair:
         return repaired + self._assign_roots(records, articles)
 
     def _repair_forest(self, audit: ForestAudit) -> Repaired:
-        """Repair the violations in the nodes; a tree with an older neighbour joins that neighbour's tree."""
+        """Repair violations among nodes; a tree whose root has an older neighbour joins its tree."""
         repaired: Repaired = collections.Counter()
         stored: dict[str, Stored] = {}
         joins: dict[str, str] = {}
@@ -122,7 +122,7 @@ class Repair:
             target = _last_target(joins, later)
             if target != later:
                 self._join(later, target)
-                # The next tree may join the same one.
+                # The next tree may join the same target.
                 self.writer.index.refresh()
         return repaired
 
@@ -145,22 +145,22 @@ class Repair:
         return repaired
 
     def _forget(self, documents: Query) -> None:
-        # The document with their count is deleted last: until then, an audit reports the rest as damaged.
+        # The document with their number goes last: if this is interrupted, an audit still reports damage.
         for hits in self.writer.index.hit_pages(documents, sort=[FIELD], versions=True):
             self.writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:
-        """Move a tree under another root, its own root last: until then an audit still finds the tree."""
+        """Move a tree under another root. Its root moves last, so that an audit finds the tree until then."""
         index = self.writer.index
         found = index.run(index.nodes.by_id([target]))
         root = next((node for node in found if node.is_root), None)
         if root is None:
-            # The target is missing too: the next audit joins the trees, once the target has been restored.
+            # The target is missing too. The next audit restores it, and the trees join in a later pass.
             return
         tree = index.run(index.nodes.tree(later))
         moved = [node._replace(root=target, part_of="", has_part="") for node in tree]
         seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
-        # A root must never expire before its leaves, so its own `seen` is written first.
+        # A root must never expire before its leaves, so write its `seen` first.
         self._write([root._replace(seen_ms=seen_ms)])
         self._write(node for node in moved if node.id != later)
         self._write(node for node in moved if node.id == later)
@@ -180,14 +180,14 @@ def _last_target(joins: dict[str, str], later: str) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rebuild:
-    """Rebuilds a forest from articles; each article keeps its root."""
+    """Rebuilds a forest from its articles, which keep their roots."""
 
     client: Elasticsearch
     # The mappings of the indices of articles, by name.
     indices: dict[str, dict[str, Any]]
     name: str
     records: Records
-    # None: those of the forest that is replaced, else what the indices keep, or the default.
+    # None means that of the replaced forest, else the one stored in the articles' indices, else the default.
     aging: Aging | None
     change_retention: bool
     lookup: Lookup | None
@@ -196,7 +196,7 @@ class Rebuild:
     on_progress: Callable[[int], None]
 
     def run(self) -> int:
-        """Rebuild the forest; return how many nodes it has. Errors as of `Maintenance.rebuild`."""
+        """Rebuild the forest; return the number of its nodes. Errors as of `Maintenance.rebuild`."""
         invalid: list[str] = []
         with self._emptied() as writer:
             audit = ArticleAudit(
@@ -210,8 +210,8 @@ class Rebuild:
             writer.index.refresh()
             if not writer.index.run(read_learned(self.name)):
                 log.warning(
-                    "the rebuilt forest %r has not learned what is boilerplate: let it learn from its stored "
-                    "articles, or the first pages that arrive are compared whole",
+                    "the rebuilt forest %r has learned no boilerplate: let it learn from its stored "
+                    "articles, or the first pages that arrive are compared with their boilerplate",
                     self.name,
                 )
             writer.lease.renew()
@@ -221,8 +221,8 @@ class Rebuild:
         self._kept(writer.index.meta).drop()
         if invalid:
             log.warning(
-                "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
-                "verification with their indices names each",
+                "the rebuilt forest %r lacks %s articles with invalid records, such as %r: to list them, "
+                "verify it with their indices",
                 self.name,
                 f"{len(invalid):,}",
                 invalid[0],
@@ -230,11 +230,11 @@ class Rebuild:
         return nodes
 
     def _emptied(self) -> ForestWriter:
-        """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left."""
-        # A forest that is rebuilt under another name keeps its edits, unless a migration is filling it.
+        """Create an empty forest, marked as unusable, or find the one that an interrupted rebuild left."""
+        # A forest that is rebuilt under another name keeps its edits, unless it is the target of a migration.
         following = {each.forest for each in map(next_object, self.indices.values()) if each}
         edited = self.name if self.name in following else forest_of(self.indices, given=None, usual=self.name)
-        meta, said = self._meta(), execute(self.client, read_edits(edited)).edits
+        meta, edits = self._meta(), execute(self.client, read_edits(edited)).edits
         index, kept = ForestIndex.make(self.client, self.name, meta=meta), self._kept(meta)
         latest_ms = Clock(index).latest_ms()
         if index.meta != meta:
@@ -244,14 +244,14 @@ class Rebuild:
                     forest=self.name,
                 )
             if index.meta.profile == meta.profile and not index.meta.rebuilding:
-                # A forest that was made anew after it was lost may have few of its articles' nodes.
+                # A forest that was lost and created again may have few of its articles' nodes.
                 self.records.refuse_others_articles(index, most_known=0.0)
             refuse_templates(self.client, self.name)
             if not index.meta.rebuilding:
                 if self.aging and not self.change_retention:
                     refuse_shorter(index, self.aging)
                 self._refuse_larger(index)
-            # Take its lease first: otherwise its owner could write into the new forest through the alias.
+            # Take its lease first. Otherwise its owner could write to the new forest through the alias.
             former = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
             with former.released_on_error():
                 if not index.meta.rebuilding:
@@ -264,29 +264,29 @@ class Rebuild:
             is_kept = execute(self.client, read_meta(kept.name)) is not None
             before = kept.status() if is_kept else status
             if (lived_ms := kept_retention_ms(self.indices)) and not before.stored_aging:
-                # The forest was lost: what had expired there must not live again.
+                # The forest was lost; nodes that had expired there must not be revived.
                 lived = dataclasses.replace(before.aging, retention_ms=lived_ms)
                 dead_ms = self.records.state(latest_ms=latest_ms).live_since_ms(lived)
                 before = ForestStatus(state=before.state, stored_aging=lived, dead_before_ms=dead_ms)
             aging = self.aging or status.stored_aging or before.aging
             if lived_ms and lived_ms != aging.retention_ms:
-                log.warning("%r has another retention: nodes lived %g days", self.name, lived_ms / DAY_MS)
+                log.warning("%r gets another retention: nodes lived %g days", self.name, lived_ms / DAY_MS)
             dead_before_ms = max(before.dead_before_ms, status.dead_before_ms)
             writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
-            # Numbers of arrivals are never reused, not even those of deleted articles.
+            # Sequence numbers are never reused, not even those of deleted articles.
             ahead = TimesAhead(index, self.records, latest_ms=latest_ms, aging=aging)
             state = ahead.true_state().after(before.state)
             ahead.set_articles_back(writer, state)
             writer.write([], state=state)
             if is_kept:
                 _write_learned(writer, _learned(kept))
-            writer.write([], learned=[*map(edit_document, kept.run(read_edits(kept.name)).edits or said)])
-            # An article that was indexed twice has the number of its second arrival: the order is unreliable.
+            writer.write([], learned=[*map(edit_document, kept.run(read_edits(kept.name)).edits or edits)])
+            # The order is unreliable, since an article that was indexed twice has its second number.
             _mark_order(writer)
         return writer
 
     def _refuse_larger(self, index: ForestIndex) -> None:
-        """Report the forest to be replaced; raise if it has more than the articles, unless it may."""
+        """Log which forest is replaced; raise if it has more than the articles and `replace` forbids that."""
         with translated(f"look for the indices of the forest {self.name!r}"):
             found = self.client.indices.get_mapping(
                 expand_wildcards="all", filter_path="*.mappings._meta.esdedup.forest"
@@ -300,13 +300,13 @@ class Rebuild:
         if self.replace != "larger" and (counts.live > articles or set(own) - self.indices.keys()):
             raise ForestExists(
                 f"the forest {self.name!r} has {has}: more than the {articles:,} articles that would "
-                'replace it. Name all of its indices, or replace even what is "larger"',
+                'replace it. Name all of its indices, or pass replace="larger"',
                 forest=self.name,
             )
-        log.warning("replaces the forest %r, which has %s", self.name, has)
+        log.warning("replacing the forest %r, which has %s", self.name, has)
 
     def _keep(self, index: ForestIndex, kept: ForestIndex, *, latest_ms: int) -> None:
-        """Copy what the articles do not have, so that an interrupted rebuild does not lose it."""
+        """Save the data that articles do not contain, which an interrupted rebuild would otherwise lose."""
         kept.drop()
         ForestIndex.make(self.client, kept.name, meta=kept.meta)
         with ForestWriter(kept) as copy:
@@ -316,12 +316,12 @@ class Rebuild:
             copy.write_own(aging_document(status.aging, dead_before_ms=dead_before_ms))
             copy.write([], state=status.state)
             _write_learned(copy, _learned(index))
-            # Edits must be neither made nor under way once they are read.
+            # Stop edits, and wait for those in progress, before they are read.
             Fence(self.client, forest=self.name).let_edit("remove")
             copy.write([], learned=[*map(edit_document, index.run(read_edits(index.name)).edits)])
 
     def _kept(self, meta: Meta) -> ForestIndex:
-        """Return the index that has what only the former forest knew, until the new one is complete."""
+        """Return the index that holds the former forest's own data until the new forest is complete."""
         return ForestIndex(self.client, name=f"{self.name}-kept", meta=meta)
 
     def _meta(self) -> Meta:
@@ -345,7 +345,7 @@ class Rebuild:
             raise ForestMismatch(
                 f"the articles were fingerprinted with {label!r}: {error}", forest=self.name, found=label
             ) from error
-        # The profile that the label describes, else the standard one of its name.
+        # The standard profile of that name, or its variant that keeps boilerplate if the label is of that.
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
         meta = Meta.of(profile, lookup=self.lookup or (former.lookup if former else "memory"))
@@ -358,11 +358,11 @@ def _write_learned(writer: ForestWriter, learned: Iterable[LearnedRecord]) -> No
 
 
 def _learned(index: ForestIndex) -> list[LearnedRecord]:
-    """Return what a forest has learned, as documents; nothing if they are damaged."""
+    """Return the learned boilerplate of a forest; empty if it is damaged."""
     try:
         found = index.run(read_learned(index.name))
         LearnedLog(index.name, found)
     except ForestDamaged as error:
-        log.warning("the rebuilt forest begins to learn anew: %s", error)
+        log.warning("the rebuilt forest starts learning from scratch: %s", error)
         return []
     return found

@@ -209,7 +209,7 @@ def test_show_refuses_invalid_arguments(online: Run, es: Elasticsearch, stored: 
         assert said in refused.err, options
     # `show` works if the forest is missing, but refuses a forest other than the index's own.
     wrong = online("show", "--index", index, "--id", "1", "--forest", "none")
-    assert (wrong.code, f"belongs to the forest {forest!r}, and not to 'none'" in wrong.err) == (3, True)
+    assert (wrong.code, f"belongs to the forest {forest!r}, not to 'none'" in wrong.err) == (3, True)
     es.indices.put_mapping(index=index, meta={})
     rows = online("list", "--index", index, "--json").json["rows"]
     first = next(row for row in rows if row["id"] != "short")

@@ -78,7 +78,7 @@ def test_files_are_indexed_to_their_end(
     assert rejected == []
     assert (load.summary.read, load.summary.written) == (ARTICLES, ARTICLES)
     said = [each.message for each in caplog.records if each.message.startswith("Elasticsearch ")]
-    assert any("it is asked again for up to" in each for each in said)
+    assert any("retrying for up to" in each for each in said)
     assert any("answers again, after" in each for each in said)
     found = stream.indexed(es, index), stream.nodes(es, forest)
     assert found == stream.expected(stream.articles(ARTICLES, VERIFIED), VERIFIED)

@@ -505,7 +505,7 @@ def test_an_update_does_not_recreate_a_deleted_index(es: Elasticsearch, index_na
         written = ArticleBulk(es, index=gone, only_existing=True).write(
             [{"_index": gone, "_id": "1", **action}]
         )
-        with pytest.raises(IndexNotReady, match=f"one was deleted meanwhile: {gone}"):
+        with pytest.raises(IndexNotReady, match=f"one of these indices has been deleted: {gone}"):
             list(written)
         assert not es.indices.exists(index=gone)
 

@@ -390,7 +390,7 @@ def test_wrongly_typed_values_break_neither_reading_nor_maintenance(
     }
     assert not maintenance.repair([index])
     maintenance.rebuild([index], replace=True)
-    assert f"without {len(invalid)} articles with invalid records, such as " in caplog.text
+    assert f"lacks {len(invalid)} articles with invalid records, such as " in caplog.text
 
 
 @in_both_lookups

@@ -451,7 +451,7 @@ def test_only_the_forest_of_an_index_accepts_its_articles(
         # An existing index can be assigned to a forest, too, and keeps it.
         dedup.setup(others, forest=other)
         dedup.setup(others)
-        with pytest.raises(IndexNotReady, match=f"{others!r} belongs to the forest {other!r}, and not to"):
+        with pytest.raises(IndexNotReady, match=f"{others!r} belongs to the forest {other!r}, not to"):
             list(dedup.enrich([{"_index": others, **ARTICLES[0]}]))
     actions = [
         {"_index": index, **article, "_id": f"{at}-{index}"}
@@ -506,7 +506,7 @@ def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_n
         }
 
     for use in uses(forest, small).values():
-        with pytest.raises(IndexNotReady, match=f"{small!r} belongs to the forest {other!r}, and not to"):
+        with pytest.raises(IndexNotReady, match=f"{small!r} belongs to the forest {other!r}, not to"):
             use()
     with pytest.raises(IndexNotReady, match="belong to several forests"):
         Maintenance(es).rebuild([index, small], replace=True)

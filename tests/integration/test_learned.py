@@ -245,7 +245,7 @@ def test_a_rebuild_keeps_or_reports_what_was_learned(
         assert documents(es, forest) == []
         return
     (said,) = caplog.messages
-    assert said.startswith(f"replaces the forest {forest!r}, which has ")
+    assert said.startswith(f"replacing the forest {forest!r}, which has ")
     assert learned(es, forest) == before
     with Dedup(es, forest=forest, batch_size=7) as dedup:
         feed(es, dedup, index, PAGES[30:])

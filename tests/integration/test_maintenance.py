@@ -393,7 +393,7 @@ def test_rebuild_replaces_a_larger_forest_only_on_request(
         Maintenance(es).rebuild([small], replace=True)
     assert nodes(es, forest) == before
     assert Maintenance(es).rebuild([small], replace="larger") < len(before)
-    assert f"replaces the forest {forest!r}, which has {len(before)} live nodes" in caplog.text
+    assert f"replacing the forest {forest!r}, which has {len(before)} live nodes" in caplog.text
 
 
 def test_stats_and_expire_agree_on_expired_nodes(es: Elasticsearch, index_name: Names) -> None:
@@ -436,7 +436,7 @@ def test_retention_is_shortened_only_on_request(
         maintenance.rebuild([index], retention=given)
         assert maintenance.stats().retention_days == (given or days).days
         assert list(maintenance.verify([index])) == []
-    assert f"{forest!r} has another retention: nodes lived 60 days" in caplog.text
+    assert f"{forest!r} gets another retention: nodes lived 60 days" in caplog.text
     with Dedup(es, forest=forest, retention=shorter, change_retention=True) as dedup:
         feed(es, dedup, index, ARTICLES[-1:], backfill=True)
     assert maintenance.stats().retention_days == 2

@@ -180,7 +180,7 @@ def test_an_index_keeps_its_language(es: Elasticsearch, index_name: Names) -> No
         assert (meta["language"], meta["fields"]["text"]) == ("en", "body")
         assert not dedup.setup(index)
         assert not dedup.setup(index, language="en")
-        with pytest.raises(IndexNotReady, match=r"set up for the language 'en', which is decided when"):
+        with pytest.raises(IndexNotReady, match=r"set up for the language 'en', which is fixed when"):
             dedup.setup(index, language="zh")
         dedup.setup(other, route_by_root=True)
         with pytest.raises(IndexNotReady, match="set up for no language in particular"):
@@ -227,7 +227,7 @@ def test_a_template_gives_new_indices_the_fields(es: Elasticsearch, index_name: 
             dedup.setup_template(name, forest="a-forest")
         # Others, who give no names, do not change them, and nobody gives it other ones.
         Dedup(es).setup_template(name)
-        with pytest.raises(IndexNotReady, match="set up with other names of fields"):
+        with pytest.raises(IndexNotReady, match="set up with other field names"):
             Dedup(es, fields=Fields(text="content")).setup_template(name)
         es.index(index=index, id="1", document={"body": "A fox", "date": "2026-11-01", "desk": "Sport"})
         found = es.indices.get(index=index)[index]
@@ -279,7 +279,7 @@ def test_a_template_that_does_not_suit_stays_unchanged(es: Elasticsearch, index_
     own = {"properties": {"dedup": {"type": "keyword"}}}
     es.cluster.put_component_template(name=name, template={"mappings": own})
     try:
-        with pytest.raises(IndexNotReady, match="would have to be an object"):
+        with pytest.raises(IndexNotReady, match="but must be an object"):
             Dedup(es).setup_template(name)
         (found,) = es.cluster.get_component_template(name=name)["component_templates"]
         assert found["component_template"]["template"]["mappings"] == own

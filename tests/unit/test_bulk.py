@@ -243,7 +243,7 @@ def test_who_waits_says_so_and_that_it_is_over(
         # Over so soon that it is not worth a line.
         patient(es).indices.refresh(index="news")
     asked, over = (each.message for each in caplog.records if each.name == "esdedup")
-    assert asked == f"Elasticsearch at {ADDRESS} does not answer: it is asked again for up to 90 s"
+    assert asked == f"Elasticsearch at {ADDRESS} does not answer: retrying for up to 90 s"
     assert over.startswith("Elasticsearch answers again, after ")
 
 

@@ -245,8 +245,8 @@ WITH_INDICES: list[Callable[[Any], object]] = [
     [
         ("demo", r"as a list: \['demo'\]"),
         ("", "as a list"),
-        ([""], "the name of an index of articles is empty"),
-        (["demo", ""], "the name of an index of articles is empty"),
+        ([""], "the name of an article index is empty"),
+        (["demo", ""], "the name of an article index is empty"),
     ],
 )
 def test_maintenance_refuses_a_string_and_empty_names(
@@ -257,7 +257,7 @@ def test_maintenance_refuses_a_string_and_empty_names(
 
 
 def test_an_explanation_needs_the_name_of_an_index() -> None:
-    with pytest.raises(SettingError, match="the name of an index of articles is empty"):
+    with pytest.raises(SettingError, match="the name of an article index is empty"):
         Maintenance(ES).explain("", "1", "2")
 
 

@@ -404,7 +404,7 @@ def test_other_clients_refuse_answers_cut_in_their_headers() -> None:
         connection.send(next(answers, CUT).replace(b"OK\r\nc", b"OK\r\n" + json_headers + b"c"))
 
     with ScriptedServer(script).running() as server:
-        with pytest.raises(ServerUnavailable, match="broken off in its headers"):
+        with pytest.raises(ServerUnavailable, match="broke off in its headers"):
             Articles(client_of(server.url)).find("news")
         assert patient(client_of(server.url)).indices.get(index="news").body == {}
         sidecar = SidecarConnection([server.url], token=None, credentials={}, ca_certs=None, patience_s=0.1)

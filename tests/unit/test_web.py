@@ -206,7 +206,7 @@ def test_a_comparison_names_no_inner_address(monkeypatch: pytest.MonkeyPatch) ->
         return FullArticle(id=article_id, index="news", root="r", title=None, text="x")
 
     async def explain(*_: Any, **__: Any) -> None:
-        raise ServerUnavailable("cannot search: no server answers there (10.1.2.3:9200)")
+        raise ServerUnavailable("cannot search: no server answers (10.1.2.3:9200)")
 
     monkeypatch.setattr("esdedup.reading.reader.AsyncReader.article", article)
     monkeypatch.setattr("esdedup.reading.reader.AsyncReader.explain", explain)

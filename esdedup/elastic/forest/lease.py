@@ -1,8 +1,8 @@
-"""The lease on a forest, so that one process at a time writes to it.
+"""The lease on a forest, which lets only one process at a time write to it.
 
-The lease is a document in the forest's index, changed only by compare-and-set. Each owner has a higher epoch.
-Clocks decide only how long a process waits for another; the fence (`fence.py`), which uses no clock, keeps
-out the writes of a stale owner.
+The lease is a document in the forest's index, changed only by compare-and-set. Each new owner gets a higher
+epoch. Clocks only decide how long a process waits for another. The fence (`fence.py`) uses no clock, and
+blocks the writes of a stale owner.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ from esdedup.origins import is_loopback
 
 LEASE_ID = "~lease"
 DEFAULT_TTL_S = 30.0
-# How often a process that waits for another looks again.
+# How often a waiting process reads the lease.
 _POLL_S = 0.5
-# A renewal that took long may have to be followed by another at once.
+# Attempts in one call: a slow renewal may take so long that the next one is due at once.
 _RENEWALS = 3
-# Beyond this number, all claims that were seen are forgotten, and waits for them start over.
+# Beyond this number of claims, all are forgotten, and waits for them start over.
 _MOST_SEEN = 1_000
 
 
@@ -48,30 +48,30 @@ class Claim:
     host: str
     pid: int
     ttl_s: float
-    # Seconds since 1970 by the owner's clock: when it took the forest, and when it renewed this.
+    # When the owner took the forest, and when it last renewed the lease: seconds since 1970, by its clock.
     since_s: float = 0.0
     renewed_s: float = 0.0
     epoch: int = 0
     released: bool = False
     # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
     machine: str = ""
-    # The address where the process takes articles for others; empty if it takes none.
+    # The URL at which the process accepts articles from other processes; empty if it accepts none.
     address: str = ""
 
     @property
     def is_of_this_machine(self) -> bool:
-        """Whether a process of this machine, and of this container, made it."""
+        """Whether the claim was made on this machine and in this container."""
         return (self.host, self.machine) == (socket.gethostname(), _machine())
 
     @property
     def owner(self) -> ForestOwner:
-        """The process that made it."""
+        """The process that made the claim."""
         since = datetime.fromtimestamp(self.since_s, UTC)
         return ForestOwner(host=self.host, pid=self.pid, since=since, released=self.released, url=self._url)
 
     @property
     def _url(self) -> str | None:
-        """The address, if this machine reaches that process there."""
+        """The address, if it can be reached from this machine."""
         try:
             host = urlsplit(self.address).hostname
         except ValueError:
@@ -82,24 +82,24 @@ class Claim:
 
 
 class KnownClaims:
-    """What a process knows of claims, its own and others', that their documents do not say."""
+    """Remembers which claims this process has given up, and when it saw each claim change."""
 
     def __init__(self) -> None:
-        # Tokens of leases that it dropped or gave up, which the server may still show as held.
+        # Tokens of leases that were dropped or given up; their documents may still show them as held.
         self.given_up: set[str] = set()
-        # By the token of each claim: the version of its document that was seen last, and when that was seen
-        # first (`time.monotonic`). Thus short attempts to acquire a lease add up to one long wait.
+        # By token: the latest version of the claim's document, and when that version was first seen
+        # (`time.monotonic`). Repeated short attempts to acquire a lease thus add up to one long wait.
         self._seen: dict[str, tuple[dict[str, int], float]] = {}
 
     def is_over(self, claim: Claim, version: dict[str, int]) -> bool:
-        """Return whether the owner of a claim, whose document has this version, has given up or ended."""
-        # The owner's clock may be far ahead: what is not renewed for its whole time by our clock has run out.
+        """Return whether a claim has expired or was released, or its owner has ended."""
+        # The owner's clock may be far ahead, so a claim also expires once we see no renewal for its time.
         has_run_out = self._unchanged_s(claim.token, version) > claim.ttl_s
         if has_run_out or claim.released or time.time() > claim.renewed_s + claim.ttl_s:
             return True
         if not claim.is_of_this_machine:
             return False
-        # A forked process must not take the lease of its parent, whose tokens it has.
+        # A forked process has the tokens of its parent, but must not take the parent's lease.
         is_given_up = claim.pid == os.getpid() and claim.token in self.given_up
         return is_given_up or not _process_exists(claim.pid)
 
@@ -120,13 +120,13 @@ THIS_PROCESS = KnownClaims()
 class LeaseTerms:
     """How a process acquires and holds a lease."""
 
-    # How long to wait for another owner to end.
+    # How long to wait for another owner to release the forest.
     wait_s: float = 0.0
-    # How long the lease holds without a renewal.
+    # How long the lease lasts without a renewal.
     ttl_s: float = DEFAULT_TTL_S
-    # The address where this process takes articles for others; None if it takes none.
+    # The URL at which this process accepts articles from other processes; None if it accepts none.
     address: str | None = None
-    # What it knows of earlier claims, its own and others'.
+    # Observations of earlier claims.
     known: KnownClaims = THIS_PROCESS
 
 
@@ -137,23 +137,23 @@ class _End(enum.Enum):
     """Why a lease is no longer renewed."""
 
     RELEASED = enum.auto()
-    # It runs out by itself: its release failed, or would have had to wait.
+    # Left to expire, because its release failed or would have had to wait.
     GIVEN_UP = enum.auto()
-    # Its document goes with the index.
+    # Its document is deleted together with the index.
     ABANDONED = enum.auto()
-    # Another process has the forest, or the forest was deleted.
+    # Another process owns the forest, or the forest was deleted.
     LOST = enum.auto()
 
 
 class Lease:
-    """This process's right to write to a forest that exists: acquired, then renewed until one of its ends.
+    """This process's right to write to an existing forest, which must be acquired and then renewed.
 
-    Between `acquire` and its end a thread renews it too, for callers that are busy elsewhere.
+    Besides its holder, a thread renews it until it ends, since the holder may be busy elsewhere.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, terms: LeaseTerms = DEFAULT_TERMS) -> None:
         self._client = client
-        # If one server hangs, a renewal must time out early enough to reach another.
+        # If one server hangs, a renewal must time out early enough to try another server.
         self._hasty = client.options(request_timeout=max(1.0, terms.ttl_s / 3))
         self._fence = Fence(client, forest=forest)
         self._forest = forest
@@ -166,18 +166,18 @@ class Lease:
             machine=_machine(),
             address=terms.address or "",
         )
-        # The version of its document that `_write` wrote last, and when that began (`time.monotonic`).
+        # The version of the lease document that `_write` last wrote, and when it began (`time.monotonic`).
         self._version: dict[str, int] = {}
         self._renewed_at = 0.0
-        # How its document is addressed: through the alias once there is one, or else a renewal would recreate
-        # an index that was deleted.
+        # Where the lease document is written: through the alias once there is one, since a write to the
+        # forest's own name would recreate a deleted index.
         self._target: dict[str, Any] = {"index": forest}
         # Held during renewals.
         self._writing = threading.Lock()
-        # Empty while it is held; a lost lease may be released too. Once the event is set, nothing renews it.
+        # Why the lease ended; a lost lease can also be released. The event is set once it has ended.
         self._ends = set[_End]()
         self._ended = threading.Event()
-        # An exception from a signal handler may drop the lease before anybody can release it.
+        # An exception from a signal handler may drop the lease before its holder can release it.
         weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
 
     @property
@@ -187,17 +187,17 @@ class Lease:
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process has the forest, or the forest was deleted."""
+        """Whether another process owns the forest, or the forest was deleted."""
         return _End.LOST in self._ends
 
     def acquire(self) -> None:
-        """Take the lease, and wait until no write of a previous owner can succeed any more.
+        """Take the lease, and wait until no write by a previous owner can succeed.
 
         Raises:
-            ForestBusy: Another process owns the forest, and still did after waiting.
+            ForestBusy: Another process still owns the forest after the wait.
             ForestLost: Another process took the forest during this call.
-            ForestMissing: The forest was deleted, or is not there.
-            ServerError: Elasticsearch does not answer, or refuses. The claim has been given up.
+            ForestMissing: The forest does not exist, or was deleted during this call.
+            ServerError: Elasticsearch does not answer, or refuses a request. The claim has been given up.
         """
         deadline = time.monotonic() + self._terms.wait_s
         name = self._forest
@@ -213,23 +213,23 @@ class Lease:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
     def renew(self, *, at_once: bool = False) -> None:
-        """Renew the lease if a third of its time is over. Afterwards at least a third of it is left.
+        """Renew the lease if a third of its time has passed. On return, at least a third of it is left.
 
-        With `at_once`, renew it in any case, which shows whether the forest can be written. A lease that was
-        released, given up or abandoned stays so.
+        With `at_once`, always renew it, which shows whether the forest can be written to. A lease that was
+        released, given up or abandoned is not renewed.
 
         Raises:
-            ForestLost: Another process has taken the forest. If it was deleted, `ForestMissing`.
-            ServerUnavailable: The server is too slow to renew it in time.
+            ForestLost: Another process has taken the forest; `ForestMissing` if it was deleted.
+            ServerUnavailable: The server is too slow to renew the lease in time.
         """
         if not self._renew(at_once=at_once):
             raise self.lost()
 
     def release(self) -> None:
-        """Release the lease, unless another process has taken it, or it is that of the parent of a fork.
+        """Release the lease, unless another process has taken it, or this process was forked from its holder.
 
-        Does not wait for a renewal that is under way, which may be the one that a signal handler interrupts.
-        That cannot take the lease again: its write conflicts with this one.
+        Does not wait for a renewal in progress, since a signal handler may call this in the middle of one.
+        Such a renewal cannot take the lease back: its write conflicts with the release.
         """
         if is_inherited(self._client) or self._ended.is_set():
             return
@@ -242,17 +242,17 @@ class Lease:
                 raise
 
     def give_up(self) -> None:
-        """Let the lease run out; until then at least this process may take the forest again."""
+        """Leave the lease to expire. This process can acquire the forest again before that."""
         self._end_as(_End.GIVEN_UP)
         self._terms.known.given_up.add(self._claim.token)
 
     def abandon(self) -> None:
-        """End the lease without releasing it, since its index is about to be deleted; await a renewal."""
+        """Wait for any renewal, then end the lease unreleased: its index is about to be deleted."""
         with self._writing:
             self._end_as(_End.ABANDONED)
 
     def lost(self) -> ForestLost | ForestMissing:
-        """Record that another process owns the forest, or that it was deleted; return the error for it."""
+        """Record that another process owns the forest, or that it was deleted; return the error to raise."""
         self._end_as(_End.LOST)
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
@@ -268,13 +268,13 @@ class Lease:
         )
 
     def missing(self) -> ForestMissing | None:
-        """If the forest has been deleted, record that, and return the error for it."""
+        """If the forest has been deleted, record that and return the error to raise."""
         if self._client.indices.exists(index=self._forest):
             return None
         self._end_as(_End.LOST)
         return ForestMissing(
             f"the forest {self._forest!r} was deleted while this process used it: rebuild it from its "
-            "articles, or else the next article makes an empty one",
+            "articles, or the next article creates an empty one",
             forest=self._forest,
         )
 
@@ -283,7 +283,7 @@ class Lease:
         self._ended.set()
 
     def _busy(self, claim: Claim) -> ForestBusy:
-        action = "Wait until it is released, feed through it if it is a sidecar, or name another forest."
+        action = "Wait until it is released, feed through the owner if it is a sidecar, or name another one."
         if claim.is_of_this_machine and claim.pid == os.getpid():
             action = "That is this process: share its Dedup between threads, or close it first."
         return ForestBusy(
@@ -293,12 +293,12 @@ class Lease:
         )
 
     def _renew(self, *, at_once: bool = False) -> bool:
-        """Renew the lease if that is due; return False if the forest is another process's now."""
-        # Before the lock: the parent's thread may have held it when this process was forked.
+        """Renew the lease if that is due; return False if another process owns the forest now."""
+        # Check this before taking the lock, which a thread of the parent may have held at the fork.
         refuse_inherited(self._client)
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}", index=self._forest):
             for _ in range(_RENEWALS):
-                # Once it has ended, perhaps during a renewal, it must not be taken again.
+                # A lease that has ended, perhaps during a renewal, must not be taken again.
                 if self._ended.is_set() or (self._age_s() < self._terms.ttl_s / 3 and not at_once):
                     break
                 if not self._write(self._hasty, self._version, released=False) and not self._ended.is_set():
@@ -307,7 +307,7 @@ class Lease:
             if not self._ended.is_set() and self._age_s() > self._terms.ttl_s * 2 / 3:
                 raise ServerUnavailable(
                     f"cannot renew the lease on the forest {self._forest!r}: the server took "
-                    f"{self._age_s():.1f} s, and the lease holds for {self._terms.ttl_s:g} s"
+                    f"{self._age_s():.1f} s, and the lease lasts {self._terms.ttl_s:g} s"
                 )
             return not self.is_lost
 
@@ -321,8 +321,8 @@ class Lease:
         try:
             if not self._write(self._client, version, released=False):
                 return False
-            # A weak reference: the thread must not keep alive a lease that its holder has dropped. It wakes
-            # more often than a renewal is due, since callers renew too.
+            # The weak reference lets a lease be collected once its holder has dropped it. The thread wakes
+            # more often than renewals are due, since the holder renews the lease too.
             arguments = (weakref.ref(self), self._ended, self._terms.ttl_s / 9)
             threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
             self._shut_out_others()
@@ -346,7 +346,7 @@ class Lease:
         return Claim(**answer["_source"]["lease"]), unchanged(answer.body)
 
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
-        """Write the lease if it still has that version; return whether it is held now."""
+        """Write the lease document if it still has that version; return whether that succeeded."""
         started_at = time.monotonic()
         claim = dataclasses.replace(self._claim, renewed_s=time.time(), released=released)
         document = {"lease": dataclasses.asdict(claim)}
@@ -355,19 +355,19 @@ class Lease:
             answer = client.index(**self._target, id=LEASE_ID, document=document, **condition)
             version = unchanged(answer.body)
         except ConflictError:
-            # A request whose answer was lost is sent again, and conflicts with what it wrote itself.
+            # The client repeats a request whose answer was lost, which conflicts with its own first write.
             found, version = self._read()
             if found is None or (found.token, found.epoch) != (claim.token, claim.epoch):
                 return False
             if found.released != released:
-                # A release came during this renewal, or a renewal before this release.
+                # Either a release overtook this renewal, or a renewal overtook this release.
                 return released and self._write(client, version, released=True)
         except NotFoundError:
             return False
         if not released:
-            # No renewal may learn the version of the release.
+            # Not the version of a release, which a renewal in progress could overwrite by it.
             self._version = version
-        # Measured from before the request, so that the lease never seems to last longer than it does.
+        # Count from before the request, so that the lease never seems to last longer than it does.
         self._renewed_at = started_at
         return True
 
@@ -377,8 +377,8 @@ def _keep_renewing(held: "weakref.ref[Lease]", ended: threading.Event, interval_
         lease = held()
         if lease is None:
             return
-        # Errors are left to the next caller, who meets them too. A server that does not answer now may still
-        # answer in time.
+        # The holder's next call raises the same error. A server that does not answer now may still answer
+        # before the lease expires.
         with contextlib.suppress(EsdedupError):
             if not lease._renew():
                 return
@@ -386,7 +386,7 @@ def _keep_renewing(held: "weakref.ref[Lease]", ended: threading.Event, interval_
 
 
 def _machine() -> str:
-    """Identify this machine's current run, and the container in which process ids are counted."""
+    """Identify the current boot of this machine, and the container's namespace of process ids."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -395,7 +395,7 @@ def _machine() -> str:
 
 
 def _process_exists(pid: int) -> bool:
-    if os.name != "posix":  # os.kill would end the process there
+    if os.name != "posix":  # elsewhere, os.kill would end the process
         return True
     try:
         os.kill(pid, 0)

@@ -1,4 +1,4 @@
-"""A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
+"""A forest's store in Elasticsearch, for its owner."""
 
 import contextlib
 import dataclasses
@@ -35,30 +35,30 @@ from esdedup.forest import Aging, Arrivals, Nodes, Plan, State
 class Contents:
     """The contents of a forest, as its owner knows them."""
 
-    # Live or expired; if nodes are not in memory, only refreshed ones.
+    # Number of nodes, live or expired; if they are not in memory, those that a search finds.
     nodes: int
-    # Besides those that made a node.
+    # Content hashes with documents of their own, in addition to those stored with nodes.
     pages: int
-    # Memory of this process for nodes, pages and what was learned.
+    # Memory of this process for nodes, content hashes and learned boilerplate.
     memory_bytes: int
-    # The part of it for what was learned: all of it unless nodes are in memory.
+    # The part of `memory_bytes` for learned boilerplate: all of it unless nodes are in memory.
     learned_bytes: int
-    # How many passages are boilerplate.
+    # Passages that are boilerplate.
     passages: int
-    # How many clusters this process has noticed to be placeholders.
+    # Clusters that this process has recognised as placeholders.
     placeholders: int = 0
 
 
 log = logging.getLogger("esdedup")
 
-# A small forest is in memory before its first batch.
+# How long to wait for the loading at the start, so that a small forest is in memory before its first batch.
 _SHORT_LOADING_S = 0.5
 
 
 class ElasticStore(Closing):
-    """Keeps a forest's nodes in an index, as its owner.
+    """Stores the nodes of a forest in its index, and holds its lease.
 
-    A committed plan survives a crash of this process, and of a server if the index has a replica.
+    A committed plan survives a crash of this process; if the index has a replica, also the loss of a server.
     """
 
     def __init__(
@@ -77,33 +77,33 @@ class ElasticStore(Closing):
     ) -> None:
         """Open the forest, or create it if there is none, and take its lease.
 
-        A forest of the lookup `memory` is loaded before this returns.
+        A forest with the lookup `memory` is loaded before this returns.
 
         Args:
-            aging: How long nodes live from now on; None leaves it as it was, or 30 days in a new forest.
-            change_retention: Whether that may be shorter than it was.
-            terms: How the lease is taken and held.
-            lookup: How nodes are found; a forest has it for good. None: as the forest has it, a new one in
-                memory.
-            memory_bytes: What the nodes may take in memory. With the lookup `memory`, articles are refused
-                beyond that; with `search`, all live nodes are in memory as long as they take no more, and
-                batches then need no search. 0 keeps none.
-            followed: What this process has read of the forest while another one owned it.
+            aging: How long nodes live. None leaves it unchanged; a new forest then gets 30 days.
+            change_retention: Whether nodes may live shorter than before.
+            terms: How the lease is acquired and held.
+            lookup: How nodes are found, which a forest can never change. None means the forest's own lookup,
+                or `memory` for a new forest.
+            memory_bytes: The most memory for nodes. Beyond it, a forest with the lookup `memory` refuses
+                articles. With `search`, all live nodes are in memory while they fit, so that batches need no
+                search; 0 keeps none in memory.
+            followed: Has read the forest while another process owned it, so that only the rest is loaded.
         """
         self._index = ForestIndex.open(client, forest, profile=profile, lookup=lookup, limits=limits)
         self._is_log = self._index.meta.is_log
         self.relation = self._index.relation
         self._clock = Clock(self._index)
-        # Whether an exception may have left what is in memory half changed.
+        # Whether an exception may have left a change in memory incomplete.
         self._is_torn = False
-        # Nodes are either all in memory, or searched for, but for the recent ones.
         self._memory_bytes = memory_bytes
-        # The memory that nodes may take before a warning.
+        # The memory that nodes may take before a warning is logged.
         self._plenty_bytes = memory_bytes * 4 // 5
         self._recent: dict[str, Stored] = {}
-        # How many documents no refresh has shown.
+        # How many documents were written since the last refresh.
         self._unshown = 0
-        # What they have committed and not kept may not be durable.
+        # All live nodes; None while they are searched for, and only `_recent` is in memory. Plans in
+        # `committed` may not be durable yet.
         self._nodes: Nodes | None = None
         self._loading: BackgroundLoader | None = None
         self.writer = ForestWriter(self._index, terms=terms)
@@ -120,13 +120,13 @@ class ElasticStore(Closing):
             self._begin_loading(followed=followed)
 
     def close(self) -> None:
-        """Make the nodes visible to others, and release the lease."""
+        """Make all writes visible to searches, and release the lease."""
         self._end_loading()
         self.writer.close()
 
     def contents(self) -> Contents:
-        """Count what the forest holds."""
-        # Without a batch, take nodes that have been loaded now.
+        """Measure the contents of the forest."""
+        # Use the nodes if they have been loaded by now.
         self.begin()
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
@@ -137,7 +137,7 @@ class ElasticStore(Closing):
         return Contents(node_count, lone_pages, learned_bytes, learned_bytes, passages)
 
     def now_ms(self) -> int:
-        """Return the time, as `Clock.check` does."""
+        """Return the time, milliseconds since 1970; errors as of `Clock.check`."""
         return self._clock.check(self._state)
 
     @property
@@ -147,11 +147,11 @@ class ElasticStore(Closing):
 
     @property
     def boilerplate(self) -> Boilerplate:
-        """What was learned from the pages of committed batches, after `begin`."""
+        """The boilerplate learned from committed batches, after `begin`."""
         return self._learned.boilerplate
 
     def begin(self) -> None:
-        """Begin a batch: undo what was not committed, and read the index again after a failure."""
+        """Begin a batch: undo uncommitted changes, and reload from the index after a failure."""
         is_torn = self.boilerplate.is_torn or (self._nodes is not None and self._nodes.is_torn)
         if is_torn or self._is_torn or self.writer.failure:
             self._recover()
@@ -164,7 +164,7 @@ class ElasticStore(Closing):
         self.boilerplate.begin()
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
-        """Return the live nodes near the arrivals, and the remembered pages, with their roots; or all."""
+        """Return all nodes if they are in memory, else those that the arrivals need; see `gather`."""
         self.writer.lease.renew()
         if self._nodes is not None:
             self.refuse_if_full()
@@ -175,7 +175,7 @@ class ElasticStore(Closing):
             return self._index.run(found)
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Begin to write the state, refreshed nodes, new nodes and pages in order, then what was learned."""
+        """Begin to write a plan: the state, then nodes and content hashes in order, then new boilerplate."""
         with self._changing():
             if self._nodes is not None:
                 self._nodes.commit(plan)
@@ -186,7 +186,7 @@ class ElasticStore(Closing):
                 if self._loading is not None:
                     self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
             else:
-                # The plans before are durable.
+                # The writer has finished the earlier plans, so they are durable.
                 while len(self._nodes.committed) > 1:
                     self._nodes.keep()
                 self._give_up_memory_if_full()
@@ -197,16 +197,16 @@ class ElasticStore(Closing):
         return written
 
     def learn(self) -> None:
-        """Write what was learned."""
+        """Write newly learned boilerplate."""
         with self._changing():
             self._begin_writing([], None).result()
 
     def expiring(self) -> Iterator[Expired]:
-        """Delete expired nodes and pages, as `expiry.expiring` does. Batches may be committed meanwhile."""
+        """Delete expired nodes, as `expiry.expiring` does. Batches may be committed at the same time."""
         return expiring(self.writer, self.aging, living=self._living if self._is_log else None)
 
     def _living(self, log: bytes, live_since_ms: int) -> list[bytes]:
-        # Only durable writes count.
+        # Wait for pending writes, so that the nodes in memory are durable.
         self.begin()
         self.writer.flush()
         assert self._nodes is not None
@@ -214,7 +214,7 @@ class ElasticStore(Closing):
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """If the body fails, perhaps by a signal, let the next batch begin from the index."""
+        """If the body fails, perhaps by a signal, the next batch reloads from the index."""
         self._is_torn = True
         yield
         self._is_torn = False
@@ -228,7 +228,7 @@ class ElasticStore(Closing):
             return written
         self.boilerplate.keep()
         if outdated := self._learned.forget_outdated():
-            # A search must find them. The first ones first: a crash must leave no gap.
+            # Refresh, so that a search finds them. Delete the oldest first, so that a crash leaves no gap.
             self._refresh()
             for hits in self._index.hit_pages(outdated, sort=[FIELD], versions=True):
                 self.writer.delete(hits)
@@ -248,7 +248,7 @@ class ElasticStore(Closing):
         return aging
 
     def _recover(self) -> None:
-        """Reload from the index, after a plan of which any part may have been written."""
+        """Reload from the index after a failure, since any part of a plan may have been written."""
         self.writer.forget_failure()
         self.writer.lease.renew()
         self._refresh()
@@ -256,7 +256,7 @@ class ElasticStore(Closing):
         self._learned = self._read_learned()
         nodes = self._nodes
         if nodes is None or nodes.is_torn or (self._is_log and self._has_some(nodes.committed)):
-            # Free their memory before others are loaded.
+            # Free their memory before the nodes are loaded again.
             nodes = self._nodes = None
             self._begin_loading()
         else:
@@ -269,14 +269,14 @@ class ElasticStore(Closing):
         self._is_torn = False
 
     def _has_some(self, plans: Collection[Plan]) -> bool:
-        """Return whether a log contains a write of one of these plans."""
+        """Return whether the log contains any of these plans."""
         logs = list(self._index.run(read_logs(self._index.name, first=self.writer.log_since(len(plans)))))
         return any(plan.log and plan.log in log for plan in plans for log in logs)
 
     def _load_again(self, nodes: Nodes, plans: Sequence[Plan]) -> None:
         ids = {each.document_id for plan in plans for each in self._unpacked(plan.written)}
         search, since_ms = self._index.search, self._live_since_ms()
-        # Without expired nodes, as in `gather`.
+        # Leave out expired nodes, as `gather` does.
         nodes.load(self._index.run(search.documents(ids)), live_since_ms=since_ms)
         self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
 
@@ -284,7 +284,7 @@ class ElasticStore(Closing):
         return [each for packed in written if (each := unpack(packed, self.relation)) is not None]
 
     def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
-        """Begin to load all nodes into memory, if they may be there; load those of a log."""
+        """Load the nodes of a log; otherwise begin to load all nodes, unless none may be in memory."""
         self._end_loading()
         index, aging, since_ms, most = self._index, self.aging, self._live_since_ms(), self._memory_bytes
         if self._is_log:
@@ -299,7 +299,7 @@ class ElasticStore(Closing):
             self._take_loaded(wait_s=wait_s)
 
     def _take_loaded(self, *, wait_s: float) -> None:
-        """Find nodes in memory from now on, if all have been loaded."""
+        """If all nodes have been loaded, use them instead of searching."""
         loading = self._loading
         if loading is None or not loading.is_done(timeout_s=wait_s):
             return
@@ -323,7 +323,7 @@ class ElasticStore(Closing):
         return max(self._dead_before_ms, self._state.live_since_ms(self.aging))
 
     def refuse_if_full(self) -> None:
-        """Raise `ForestFull` if a log's nodes take too much memory; warn before that."""
+        """Raise `ForestFull` if the nodes of a log take too much memory; log a warning before that."""
         size_bytes = 0 if self._nodes is None else self._nodes.size_bytes
         if not self._is_log or size_bytes <= self._plenty_bytes:
             return
@@ -339,9 +339,9 @@ class ElasticStore(Closing):
         )
 
     def _give_up_memory_if_full(self) -> None:
-        """Search for nodes from now on if they take too much memory."""
+        """If the nodes take too much memory, drop them and search for nodes instead."""
         if not self._is_log and self._nodes is not None and self._nodes.size_bytes > self._memory_bytes:
-            # A search must find them.
+            # Refresh first, so that a search finds them.
             self._refresh()
             self._nodes = None
             self._note_small_memory()
@@ -359,7 +359,7 @@ class ElasticStore(Closing):
         return LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
 
     def _refresh(self) -> None:
-        """Make all writes visible to searches, and drop them from memory."""
+        """Make all writes visible to searches, and drop recent nodes from memory."""
         self.writer.flush()
         with self.writer.noticing_deletion():
             self._index.refresh()

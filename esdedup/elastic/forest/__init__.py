@@ -1,6 +1,6 @@
-"""A forest in Elasticsearch: its index, the operations that read it, its one writer, its store.
+"""A forest in Elasticsearch: its index, the operations that read it, its writer and its store.
 
-Operations (`search`, `candidates`, `status`, `lookup`) read; the store and the look-up of a text
-share them. All writes go through `writer`, guarded by `lease` and `fence`. May import the rest of `elastic`,
-`forest` and the rooms below it.
+`search`, `candidates`, `status` and `lookup` contain the operations that read; owners and readers share them.
+All writes go through `writer`, guarded by `lease` and `fence`. May import the rest of `elastic`, `forest` and
+the packages below it.
 """

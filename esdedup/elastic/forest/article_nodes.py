@@ -1,7 +1,7 @@
-"""`ArticleNodes`: the nodes of a forest as its articles in an index show them.
+"""`ArticleNodes`: the nodes of a forest, reconstructed from its articles in an index.
 
-Readers use it for a forest whose nodes are in its owner's memory. It is an approximation: an article may have
-been deleted, or stand in an index that nobody named, and of very many candidates it reads the best.
+Readers use it for a forest with a log. It is an approximation: articles may have been deleted or be in
+another index, and of very many candidates only the best are read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,16 +16,16 @@ from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.neighbours.relation import Relation
 
-# Distinct texts that have most keys in common with one.
+# Distinct texts with the most keys in common with a signature.
 _MOST_CANDIDATES = 500
 _READ = ("fingerprint", "root", "part_of", "has_part", "seq", "page")
 
 
 class ArticleNodes:
-    """Reads the nodes that articles name; has the methods of `NodeSearch` that readers use."""
+    """Reads nodes from the dedup objects of articles. Has the methods of `NodeSearch` that readers use."""
 
     def __init__(self, *, index: str, fields: Fields, profile: str, relation: Relation, aging: Aging) -> None:
-        """Read the articles of an index that have the forest's `profile`, a label."""
+        """Read the articles in an index that have this profile; `profile` is its label."""
         self.relation = relation
         self._index = index
         self._fields = fields
@@ -36,11 +36,11 @@ class ArticleNodes:
     def candidates(
         self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find live nodes that may be near one of `signatures` or have its id, and the remembered `pages`."""
+        """Find live nodes that may be near one of `signatures` or have its id; and content hashes."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             keys = self.relation.asked_terms(signatures[at : at + 1], ARTICLES)
-            # Articles are ranked by the keys that they have in common with the text.
+            # Rank articles by the number of keys in common with the text.
             alike = [{"term": {f"{self._object}.bands": key}} for key in keys]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}
             scored = [{"constant_score": {"filter": each}} for each in alike]
@@ -51,7 +51,7 @@ class ArticleNodes:
         return found
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
-        """Return the nodes with these ids that articles have."""
+        """Return the nodes with these ids, if articles have them."""
         found: list[StoredNode] = []
         for some in chunks(sorted(filter(is_node_id, node_ids)), _MOST_CANDIDATES):
             of_ids = {"terms": {f"{self._object}.fingerprint": list(some)}}
@@ -59,7 +59,7 @@ class ArticleNodes:
         return found
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Return pages by their ids, each as its latest article has it."""
+        """Return content hashes by their ids, each according to its latest article."""
         latest: dict[str, StoredPage] = {}
         for some in chunks(sorted(pages), _MOST_CANDIDATES):
             of_pages = {"terms": {f"{self._object}.page": list(some)}}
@@ -70,12 +70,12 @@ class ArticleNodes:
         return latest
 
     def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Return live leaves of roots, some of them if they are very many."""
+        """Return live leaves of roots; at most 500, however many there are."""
         of_roots = {"terms": {f"{self._object}.root": sorted(roots)}}
         return self._nodes((yield from self._latest([of_roots], live_since_ms, size=_MOST_CANDIDATES)))
 
     def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
-        """Count the live leaves of a root: distinct texts, some per cent more or less if they are many."""
+        """Count the live leaves of a root as distinct texts; high counts may be off by some per cent."""
         cardinality = {"cardinality": {"field": f"{self._object}.fingerprint"}}
         query = self._query([{"term": {f"{self._object}.root": root}}], live_since_ms)
         query["bool"]["must_not"] = {"term": {f"{self._object}.fingerprint": root}}
@@ -85,7 +85,7 @@ class ArticleNodes:
     def _latest(
         self, matching: list[Query], live_since_ms: int, *, size: int, by: str = "fingerprint"
     ) -> Requests[list[Hit]]:
-        """Return the latest article of each text, the best match first."""
+        """Return the latest matching article for each value of `by`, the best match first."""
         body = {
             "query": self._query(matching, live_since_ms),
             "collapse": {"field": f"{self._object}.{by}"},
@@ -114,7 +114,7 @@ class ArticleNodes:
         return [node for hit in hits if (node := self._node(hit)) is not None]
 
     def _node(self, hit: Hit) -> StoredNode | None:
-        """Return the node that an article names; None if its record is damaged."""
+        """Return the node of an article's text; None if the article's dedup object is damaged."""
         signature = signature_of(hit["_source"], self._fields)
         node_id, root = self._value(hit, "fingerprint"), self._value(hit, "root")
         if len(signature) != self.relation.dtype.itemsize or not (is_node_id(node_id) and is_node_id(root)):

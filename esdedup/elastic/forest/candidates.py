@@ -1,11 +1,11 @@
 """The search for candidates: nodes with the id of a signature, or with a key that near nodes have.
 
-The same search finds pages: their own documents, or those of the nodes that they made.
+The same search finds content hashes, in their own documents or in those of the nodes made from them.
 
-A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Nodes that are
-near and have an asked key of two blocks differ little in the other bits, so some hundreds of finer keys find
-all of them (`terms_around`). The search asks for nodes that have the frequent key and one of these. It learns
-which keys are frequent when a page of hits is full, and remembers them.
+A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Near nodes that
+share a key of two blocks differ little in the other bits, so some hundreds of finer keys find all of them
+(`terms_around`). The search then requires the frequent key together with a finer key. It detects frequent
+keys when a page of hits is full, and remembers them.
 """
 
 import collections
@@ -31,26 +31,26 @@ _RESTARTS = 3
 _SUSPECTS = 100
 
 _Clause = tuple[int, Query]
-"""A clause of a query, and how many terms it has."""
+"""The number of terms of a clause, and the clause."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Targets:
-    """The keys, ids and pages to search for."""
+    """The keys, ids and content hashes to search for."""
 
     simhashes: list[int]
-    # The keys that are asked for each simhash.
+    # The keys to search for, of each simhash.
     keys: list[list[str]]
-    # The keys of minhashes and addresses. None is ever frequent: its nodes are bounded
+    # The keys of minhashes and links, which are never frequent: the nodes of each are limited
     # (`Agreement.max_postings`).
     exact_keys: list[str]
-    # A node that is indexed under nothing is found by its id alone.
+    # The ids also find nodes that are not indexed under any key.
     ids: list[str]
-    # The ids of pages.
+    # Content hashes.
     pages: Sequence[str]
 
     def finer_counts(self) -> collections.Counter[str]:
-        """Return how many finer keys it takes to avoid each key."""
+        """Return how many finer keys replace each key."""
         counts: collections.Counter[str] = collections.Counter()
         for keys in self.keys:
             for key, count in zip(keys, around_counts(), strict=True):
@@ -65,16 +65,13 @@ class CandidateSearch:
         self._forest = forest
         self._relation = relation
         self._limits = limits
-        # Common keys stay in the set, even when their nodes expire.
+        # Keys stay in this set even when their nodes have expired.
         self._frequent: set[str] = set()
 
     def find(
         self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find what lives and may be near one of `signatures`, or has its id or one of `pages`.
-
-        Nodes may be repeated.
-        """
+        """Find candidates; see `NodeSearch.candidates`."""
         representatives = np.unique(self._relation.representatives(signatures))
         are_exact = self._relation.are_exact(representatives)
         simhashes = representatives[~are_exact].tolist()
@@ -97,7 +94,7 @@ class CandidateSearch:
     def _read(
         self, targets: _Targets, filters: list[Query], *, may_stop: bool
     ) -> Requests[list[Stored] | None]:
-        """Read the candidates. If `may_stop`, return None once keys turn out to be frequent."""
+        """Read the candidates. If `may_stop`, return None when new frequent keys are detected."""
         found: list[Stored] = []
         for query in self._queries(targets, filters):
             page, is_full = yield from self._first_page(query, targets)
@@ -110,8 +107,8 @@ class CandidateSearch:
         return found
 
     def _first_page(self, query: Query, targets: _Targets) -> Requests[tuple[list[Stored], bool]]:
-        """Return the first page of hits, nearly always the only one, and whether it is full."""
-        # If a few signatures have more candidates than this, one of their keys is probably frequent.
+        """Return the first page of hits, which is nearly always the only one, and whether it is full."""
+        # If some signatures have more candidates than this, one of their keys is probably frequent.
         expected = self._limits.frequent_nodes * max(len(targets.ids), len(targets.pages))
         size = min(self._limits.max_hits, expected)
         (answer,) = yield from search(self._forest, search_body(query, size=size))
@@ -142,15 +139,15 @@ class CandidateSearch:
             yield group
 
     def _terms(self, field: str, values: Sequence[str], **also: Query | list[Query]) -> Iterator[_Clause]:
-        """Yield clauses for documents with one of `values` that match `also`, which are parts of a `bool`."""
+        """Yield clauses for documents with one of `values`; `also` has further parts of a `bool` query."""
         for some in chunks(values, self._limits.max_terms):
             terms = {"terms": {field: some}}
             yield len(some), {"bool": {"must": terms, **also}} if also else terms
 
     def _clauses_by_key(self, targets: _Targets) -> Iterator[_Clause]:
-        """Yield clauses for the keys that are not frequent, leaving out nodes that have a frequent key too.
+        """Yield clauses for the keys that are not frequent, excluding nodes that also have a frequent key.
 
-        Such nodes are found by finer keys if they are near.
+        If such nodes are near, finer keys find them.
         """
         by_frequent: dict[frozenset[str], set[str]] = collections.defaultdict(set)
         for keys in targets.keys:
@@ -159,9 +156,9 @@ class CandidateSearch:
             yield from self._terms("keys", sorted(asked - frequent), **_excluding(frequent))
 
     def _clauses_by_frequent_key(self, targets: _Targets) -> Iterator[_Clause]:
-        """Yield clauses for the nodes that have a frequent key and one of the finer keys.
+        """Yield clauses for the nodes that have a frequent key and one of its finer keys.
 
-        A finer key alone would not do, since it may be another frequent key.
+        Both are required, since a finer key may be another frequent key.
         """
         by_frequent: dict[str, list[int]] = collections.defaultdict(list)
         for simhash, keys in zip(targets.simhashes, targets.keys, strict=True):
@@ -172,11 +169,11 @@ class CandidateSearch:
             yield from self._terms("keys", sorted(finer), filter={"term": {"keys": key}})
 
     def _learn(self, page: list[Stored], targets: _Targets) -> Requests[bool]:
-        """Learn from a full page which keys are frequent; return whether any were not known before."""
+        """Detect frequent keys from a full page of hits; return whether any of them is new."""
         nodes = [each for each in page if isinstance(each, StoredNode)]
         shared = collections.Counter(itertools.chain.from_iterable(keys_of(nodes, self._relation, NODES)))
         finer_counts = targets.finer_counts()
-        # One page may mislead; the index has exact counts.
+        # One page of hits may mislead, so count the nodes of each key in the index.
         suspects = heapq.nlargest(_SUSPECTS, finer_counts, key=lambda key: shared[key])
         node_counts = yield from count_by_key(self._forest, suspects)
         frequent = {
@@ -193,7 +190,7 @@ class CandidateSearch:
 
 
 def count_by_key(forest: str, keys: Iterable[str]) -> Requests[dict[str, int]]:
-    """Count the nodes that have each key; at most some thousand keys."""
+    """Count the nodes of each key; for at most some thousand keys."""
     filters = {key: {"term": {"keys": key}} for key in keys}
     if not filters:
         return {}

@@ -1,4 +1,4 @@
-"""The clock that moves a forest's time, which never goes back: this machine's, if the server's agrees."""
+"""The clock that advances a forest's time: this machine's clock, if the server's clock agrees with it."""
 
 import time
 
@@ -8,19 +8,19 @@ from esdedup.errors import ClockMismatch, ForestAhead
 from esdedup.forest.model import State
 from esdedup.times import DAY_MS, iso
 
-# More than the usual correction of a running clock, much less than the tolerance of a day.
+# More than usual corrections of a running clock, and much less than the tolerance of a day.
 _JUMP_MS = 60_000
-# Given the tolerances, a forest's time can be a day later than its feeder's clock, that clock a day later
-# than the server's, and the server's a day later than this machine's.
+# Each of these may be a day ahead of the next one: the forest's time, the clock of the process that fed it,
+# the server's clock, this machine's clock.
 _MOST_AHEAD_MS = 3 * DAY_MS
 
 
 class Clock:
-    """Reads the clock of this machine; compares it with the server's at first, and whenever it jumps."""
+    """This machine's clock, compared with the server's clock at the first use and after each jump."""
 
     def __init__(self, index: ForestIndex) -> None:
         self._index = index
-        # The difference between this machine's clock and its monotonic one, when the server's agreed.
+        # The difference between this machine's clock and its monotonic clock at the last comparison.
         self._checked_ms: int | None = None
 
     def now_ms(self) -> int:
@@ -33,16 +33,16 @@ class Clock:
         return now_ms
 
     def latest_ms(self) -> int:
-        """Return the latest time that a forest can have now: three days more than the clock shows."""
+        """Return the latest plausible time of a forest, three days ahead of this machine's clock."""
         return self.now_ms() + _MOST_AHEAD_MS
 
     def check(self, state: State) -> int:
-        """Make sure that a forest's time is not in the future; return the time."""
+        """Return the time; raise `ForestAhead` if the forest's time is in the future."""
         now_ms = self.now_ms()
         if state.time_ms > now_ms + _MOST_AHEAD_MS:
             raise ForestAhead(
                 f"the time of the forest {self._index.name!r} is {iso(state.time_ms)}, and now is "
-                f"{iso(now_ms)}: it was fed under a clock that was ahead, and takes living clusters for "
+                f"{iso(now_ms)}: the clock of a process that fed it was ahead, so live clusters seem to have "
                 "expired. A repair with all its articles sets its time back",
                 forest=self._index.name,
                 time_ms=state.time_ms,
@@ -53,8 +53,8 @@ class Clock:
         server_ms = self._index.run(read_server_time(self._index.name))
         if abs(now_ms - server_ms) > DAY_MS:
             raise ClockMismatch(
-                f"the clock of this machine says {iso(now_ms)}, that of Elasticsearch {iso(server_ms)}: a "
-                "wrong time would expire living clusters. Set the clock that is wrong",
+                f"this machine's clock says {iso(now_ms)}, and Elasticsearch's clock {iso(server_ms)}: a "
+                "wrong time would expire live clusters. Set the clock that is wrong",
                 here_ms=now_ms,
                 server_ms=server_ms,
             )

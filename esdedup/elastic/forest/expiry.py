@@ -1,4 +1,4 @@
-"""Deletion of expired nodes and pages, which no decision uses."""
+"""Deletes expired nodes and content hashes, which no decision uses."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -16,12 +16,12 @@ from esdedup.forest.model import NO_TIME, Aging
 from esdedup.times import DAY_MS
 
 _DELETED_AT_ONCE = 2_000
-# Documents of a log, each of which has some dozens or hundreds of nodes.
+# Documents of a log, each with some dozens or hundreds of nodes.
 _LOGS_AT_ONCE = 10
 _LEAVES, _ROOTS = (
     {"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False)
 )
-# A page goes before its node: no page may name one that is gone.
+# Content hashes are deleted before their nodes, so that none refers to a deleted node.
 _IN_ORDER: dict[str, Query] = {"pages": EVERY_PAGE, "leaves": _LEAVES, "roots": _ROOTS}
 
 
@@ -30,13 +30,13 @@ class Expired(pydantic.BaseModel, frozen=True):
 
     leaves: int = 0
     roots: int = 0
-    # Besides those that made a node, which go with it.
+    # Content hashes, not counting those stored with a node.
     pages: int = 0
-    # Not deleted: those that were written after they were found, and roots that still have a leaf.
+    # Documents that were not deleted: written after they were found, or roots that still have a leaf.
     kept: int = 0
 
     def plus(self, other: "Expired") -> "Expired":
-        """Return the sum of both."""
+        """Return the sum of the two."""
         names = type(self).model_fields
         return Expired(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
@@ -47,11 +47,11 @@ class Expired(pydantic.BaseModel, frozen=True):
 
 
 Living = Callable[[bytes, int], Sequence[bytes]]
-"""Returns those of a log's nodes and pages that live from a `seen` on (inclusive), as they are now."""
+"""Takes a log and the least `seen` (inclusive) of a live node; returns its live nodes and content hashes."""
 
 
 def count_expired(index: ForestIndex, aging: Aging) -> Expired:
-    """Count the expired nodes and pages that have not been deleted. Needs no lease."""
+    """Count the expired nodes and content hashes that have not been deleted. Needs no lease."""
     live_since_ms = index.status().live_since_ms(aging)
     if live_since_ms == NO_TIME:
         return Expired()
@@ -66,7 +66,7 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
 
 
 def refuse_shorter(index: ForestIndex, aging: Aging) -> None:
-    """Raise `RetentionShorter` if nodes are to live shorter than they do."""
+    """Raise `RetentionShorter` if `aging` would make nodes live shorter than now."""
     status = index.status()
     days, fewer = (each.retention_ms / DAY_MS for each in (status.aging, aging))
     if status.stored_aging and fewer < days:
@@ -82,7 +82,7 @@ def refuse_shorter(index: ForestIndex, aging: Aging) -> None:
 def expire(
     writer: ForestWriter, aging: Aging, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Expired:
-    """Delete all expired pages and nodes; `on_progress` gets how many more documents were checked."""
+    """Delete all expired documents; `on_progress` gets the number of documents checked in each step."""
     done = Expired()
     for after in expiring(writer, aging):
         on_progress(after.checked - done.checked)
@@ -91,12 +91,12 @@ def expire(
 
 
 def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None) -> Iterator[Expired]:
-    """Delete expired pages and nodes, some at a time; yield what was done so far.
+    """Delete expired nodes and content hashes in steps; after each step, yield the total so far.
 
     Documents written since the search are kept. If the caller stops early, the next run continues.
 
     Args:
-        living: Of a forest with a log, the owner's nodes in memory. None: the log decides.
+        living: For a forest with a log: looks up the owner's nodes in memory. None reads the log.
     """
     index = writer.index
     index.refresh()
@@ -110,17 +110,14 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
 
 
 def _as_logged(index: ForestIndex) -> Living:
-    """Read a log; return a function that finds in one of its documents what lives."""
+    """Read a log; return a function that finds the live nodes and content hashes in a document of it."""
     assert index.log is not None
     index.run(index.log.update())
     return index.log.living
 
 
 def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> Iterator[Expired]:
-    """Delete the documents of a log in which everything has expired, except for nodes needed since.
-
-    Those nodes are written again first.
-    """
+    """Delete the expired documents of a log, after appending the nodes in them that were needed since."""
     done = Expired()
     for hits, kept, gone in _expired_logs(writer.index, live_since_ms, living):
         if kept:
@@ -134,11 +131,11 @@ def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> It
 def _expired_logs(
     index: ForestIndex, live_since_ms: int, living: Living
 ) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
-    """Yield expired documents of a log, their nodes that were needed since, and counts of the rest."""
+    """Yield expired documents of a log, the nodes in them that were needed since, and counts of the rest."""
     relation = index.relation
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):
-            # One by one: a damaged document must not hide those after it.
+            # Read the documents one by one: a damaged document must not hide the next ones.
             logs = packed_of(hits)
             kept = [each for log in logs for each in living(log, live_since_ms)]
             had = _count(each for log in logs for each in stored_in_log(log, relation))
@@ -160,7 +157,7 @@ def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]
         for hits in _hits(index, _expired(query, live_since_ms)):
             with_leaves: set[str] = set()
             if name == "roots":
-                # A leaf refreshes its root, so none should have leaves; but no root may go before its leaves.
+                # A leaf refreshes its root, so these should have no leaves; but no leaf may lose its root.
                 with_leaves = index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
             deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
             done = done.plus(Expired(**{name: deleted}, kept=len(hits) - deleted))

@@ -1,7 +1,7 @@
 """The fence that keeps a stale owner's writes out of a forest.
 
-An owner writes through an alias that names its epoch. The next owner replaces that alias by its own, and
-then waits until all writes that the old alias admitted have ended.
+An owner writes through an alias whose name contains its epoch. The next owner replaces that alias by its own,
+and then waits until all writes that the old alias admitted have ended.
 """
 
 import time
@@ -13,17 +13,17 @@ from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.stored import EDITS_SUFFIX
 from esdedup.errors import ServerUnavailable
 
-# How long the previous owner's writes are waited for when the task API is unavailable.
+# Grace period for the previous owner's writes if the task API is unavailable.
 GRACE_S = 2.0
 _POLL_S = 0.05
-# One attempt, and one more for each process that takes the forest at the same time.
+# Each process that takes the forest at the same time may cost another attempt.
 _MOVES = 20
-# Longer than a write may wait for its shard: one minute by default.
+# Longer than a write waits for its shard, which is one minute by default.
 _DRAIN_S = 120.0
 
 
 class Fence:
-    """The alias through which a forest is written."""
+    """The alias through which an owner writes to a forest."""
 
     def __init__(self, client: Elasticsearch, *, forest: str) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class Fence:
         return f"{self._prefix}{epoch}"
 
     def epochs(self) -> set[int]:
-        """Return the epochs whose owners are admitted."""
+        """Return the epochs whose owners can write."""
         aliases = self._client.indices.get_alias(index=self._forest)[self._forest]["aliases"]
         suffixes = (alias.removeprefix(self._prefix) for alias in aliases if alias.startswith(self._prefix))
         return {int(suffix) for suffix in suffixes if suffix.isascii() and suffix.isdigit()}
@@ -43,9 +43,9 @@ class Fence:
     def move(self, epoch: int) -> bool:
         """Admit only the owner of this epoch; return False if a later epoch has been admitted.
 
-        Several processes may do this at the same time: slow ones that took the lease earlier, and one that
-        takes it now. The latest epoch wins: no process removes the alias of a later epoch, and none writes
-        before it has seen, after adding its own alias, that no other is left.
+        Several processes may call this at the same time: slow processes that took the lease earlier, and the
+        latest owner. The latest epoch wins, since no process removes the alias of a later epoch, and each one
+        checks, after adding its own alias, that no other alias is left before it writes.
         """
         for _ in range(_MOVES):
             epochs = self.epochs()
@@ -73,14 +73,14 @@ class Fence:
         )
 
     def drain(self) -> None:
-        """Wait until no write to the forest is running; for a grace period if the client may not list tasks.
+        """Wait until no write to the forest is running, or for `GRACE_S` if the client may not list tasks.
 
-        A write that its alias admitted may wait for its shard long after the alias was moved.
+        A write may wait for its shard long after the alias that admitted it was removed.
         """
         deadline = time.monotonic() + _DRAIN_S
         while True:
             try:
-                # The client's method for this warns that it is a preview; it has been one since version 5.
+                # The client's own method warns that this API is a preview, as it has been since version 5.
                 answer = self._client.perform_request(
                     "GET",
                     "/_tasks?actions=indices:data/write/bulk*&detailed=true",
@@ -101,7 +101,7 @@ class Fence:
             time.sleep(_POLL_S)
 
     def let_edit(self, verb: Literal["add", "remove"]) -> None:
-        """Add or remove the alias through which editors write; once it is removed, no edit is on its way."""
+        """Add or remove the alias through which editors write. After "remove", no edit is in progress."""
         alias = {"index": self._forest, "alias": f"{self._forest}{EDITS_SUFFIX}"}
         with translated(f"{verb} an alias of the forest {self._forest!r}", index=self._forest):
             self._client.options(ignore_status=404).indices.update_aliases(actions=[{verb: alias}])

@@ -1,4 +1,4 @@
-"""`Follower`: what another process writes to a forest, read by one that may take it over."""
+"""`Follower`: reads a forest while another process owns it, to take it over quickly."""
 
 import logging
 import time
@@ -18,41 +18,41 @@ from esdedup.forest import NO_TIME, Aging, Nodes, State
 from esdedup.neighbours.relation import Relation
 
 Version = tuple[int, int]
-"""The `_seq_no` and the `_primary_term` of a document: no two writes of it have both in common."""
+"""The `_seq_no` and the `_primary_term` of a document, which together identify a write of it."""
 
 
 class _Document(NamedTuple):
     version: Version
-    # The latest `seen` of its nodes and pages; NO_TIME if none is known.
+    # The latest `seen` of its entries; NO_TIME if none is known.
     seen_ms: int
 
 
 class LogCopy:
-    """The nodes and pages of a log that grows, and which documents they were read from.
+    """The nodes and content hashes of a growing log, and the versions of the documents they were read from.
 
-    Documents in which everything has expired may have been deleted; their nodes stay here until `settle`
-    forgets them, as in the owner's memory.
+    Documents in which everything has expired may have been deleted. Their nodes stay in this copy, as in the
+    owner's memory, until `settle` drops them.
     """
 
     def __init__(self, relation: Relation, aging: Aging, *, memory_bytes: int) -> None:
         self.aging = aging
         self.nodes = Nodes(relation, aging)
-        # The number of the last document, which may grow, and its contents so far.
+        # The number of the last document read, which may still grow, and its content so far.
         self.number, self._last = 0, b""
-        # How many documents with new contents were read.
+        # How many documents with new content were read.
         self.read_count = 0
         # Whether anything was added since the last `settle`.
         self.is_unsettled = False
         self._memory_bytes = memory_bytes
         self._documents: dict[int, _Document] = {}
-        # As these documents show it. The forest's own time may be later, since some documents were not read.
+        # The state according to these documents. The forest's time may be later.
         self._state = State()
 
     def add(self, hits: Hits) -> None:
-        """Add the contents of the next documents, from `number` on (inclusive).
+        """Add the content of the next documents, beginning with the document `number` again.
 
         Raises:
-            ValueError: They do not continue what was read; or it takes too much memory.
+            ValueError: They do not continue the log, or its nodes take too much memory.
         """
         logs = [packed for hit in hits for (packed,) in [packed_of([hit])]]
         if self.number:
@@ -64,13 +64,13 @@ class LogCopy:
         if any(logs):
             self.is_unsettled = True
             self.nodes.load_logs(logs)
-            # Some of them have expired.
+            # Allow twice the memory here, since some of the nodes have expired.
             self._refuse_beyond(2 * self._memory_bytes)
 
     def settle(self, *, live_since_ms: int | None = None) -> None:
-        """Give the nodes their roots when all was read, and forget what has expired; more may be added.
+        """Link the nodes to their roots, and drop expired ones, once all documents were read.
 
-        Without `live_since_ms`, the times in the documents decide what has expired.
+        More may be added later. Without `live_since_ms`, the times in the documents decide what has expired.
 
         Raises:
             ValueError: The nodes take too much memory.
@@ -83,12 +83,11 @@ class LogCopy:
         self._refuse_beyond(self._memory_bytes)
 
     def versions(self, live_since_ms: int) -> dict[int, Version]:
-        """Return the versions, by number, of the documents before the last one in which something lives."""
+        """Return the versions, by number, of all documents with live nodes, except the last document."""
         living = self._living(live_since_ms)
         return {number: each.version for number, each in living.items() if number < self.number}
 
     def _note(self, hit: Hit, log: bytes) -> None:
-        """Note a document, and its new contents."""
         number, made_ms = hit["sort"][0], _times_ms(hit, "made")
         seen_ms = max(_times_ms(hit, "seen"), default=NO_TIME)
         self._documents[number] = _Document(version_of(hit), seen_ms)
@@ -107,7 +106,7 @@ class LogCopy:
 
 
 def version_of(hit: Hit) -> Version:
-    """Return the version of a document."""
+    """Return the version of the document in a hit."""
     return hit["_seq_no"], hit["_primary_term"]
 
 
@@ -117,16 +116,16 @@ def _times_ms(hit: Hit, name: str) -> list[int]:
 
 log = logging.getLogger("esdedup")
 
-# A look refreshes the index, so that the server writes a small segment.
+# Each look refreshes the index, which makes the server write a small segment.
 _LOOK_EVERY_S = 5.0
-# Pause before everything is read again after an error; doubled after each further error.
+# The pause after an error, before everything is read again; doubled after each further error.
 _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
 
 class Follower:
     """Follows the log and the learned boilerplate of a forest while another process owns it.
 
-    A process that takes the forest over then reads only the rest. After any failure, it loads everything.
+    When this process takes the forest over, it only reads the rest. After a failure, it loads everything.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, memory_bytes: int) -> None:
@@ -139,19 +138,19 @@ class Follower:
         self._uuid = ""
         self._copy: LogCopy | None = None
         self._learned: LearnedCopy | None = None
-        # Whether the last look stopped before the end of the log, and whether any look has reached it.
+        # Whether the last look stopped before the end of the log, and whether any look has reached the end.
         self._is_more = False
         self._has_followed = False
 
     def follow(self) -> bool:
-        """Read some of what is new, if it is time to look; return whether there is more. Raises nothing."""
+        """Read some new documents, if the next look is due; return whether there are more. Never raises."""
         if time.monotonic() < self._next_look_s:
             return False
         wait_s = _LOOK_EVERY_S
         try:
             self._is_more = self._look()
         except Exception as error:
-            # On any error, stay a standby.
+            # Whatever the error is, this process stays a standby.
             log.warning("the forest %r will be loaded when it is taken over: %s", self._forest, error)
             self._forget()
             wait_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
@@ -165,7 +164,7 @@ class Follower:
     def nodes(
         self, index: ForestIndex, *, aging: Aging, live_since_ms: int, on_read: Callable[[], None]
     ) -> Nodes | None:
-        """Return all live nodes, once no other process writes; None if `load_log` must load them."""
+        """Return all live nodes, once this process owns the forest; None if `load_log` must load them."""
         copy = self._copy
         if copy is None:
             return None
@@ -173,21 +172,21 @@ class Follower:
             if copy.aging != aging or self._uuid != index.uuid():
                 return None
             if _versions(index, copy.number, live_since_ms) != copy.versions(live_since_ms):
-                log.info("the forest %r is loaded: its log has changed, and not only grown", self._forest)
+                log.info("the forest %r is loaded in full: its log was not only extended", self._forest)
                 return None
             followed = copy.read_count
             while _read(index, copy):
                 on_read()
             copy.settle(live_since_ms=live_since_ms)
         except Exception as error:
-            # On any error, load the forest instead.
-            log.warning("the forest %r is loaded: %s", self._forest, error)
+            # Whatever the error is, the forest can be loaded instead.
+            log.warning("the forest %r is loaded in full: %s", self._forest, error)
             return None
         finally:
-            # Free their memory before others are loaded.
+            # Free the memory of this copy before the nodes are loaded again.
             self._forget()
         log.info(
-            "took over the %s nodes of the forest %r by %s documents of its log: %s had been followed",
+            "took over the %s nodes of the forest %r: read %s documents of its log, after %s before",
             f"{len(copy.nodes):,}",
             self._forest,
             f"{copy.read_count - followed:,}",
@@ -196,15 +195,15 @@ class Follower:
         return copy.nodes
 
     def learned(self, index: ForestIndex) -> LearnedLog:
-        """Return what was learned, once no other process writes."""
+        """Return the learned boilerplate, once this process owns the forest."""
         copy, self._learned = self._learned, None
         if copy is not None:
             try:
                 index.run(copy.update(index.name))
                 return copy.taken()
             except Exception as error:
-                # As above.
-                log.warning("what the forest %r has learned is read: %s", self._forest, error)
+                # Whatever the error is, the boilerplate can be read instead.
+                log.warning("the learned boilerplate of %r is read in full: %s", self._forest, error)
         return LearnedLog(index.name, index.run(read_learned(index.name)))
 
     def _forget(self) -> None:
@@ -212,10 +211,10 @@ class Follower:
         self._is_more = self._has_followed = False
 
     def _look(self) -> bool:
-        """Read some of what is new; return whether there is more."""
+        """Read some new documents; return whether there are more."""
         index = self._index = self._index or ForestIndex.find(self._client, self._forest)
         if not index.meta.is_log:
-            # Another owner may replace the forest.
+            # Forget this, since another process may replace the forest by one with a log.
             self._forget()
             return False
         if self._copy is None:
@@ -241,7 +240,7 @@ class Follower:
 def _read(index: ForestIndex, copy: LogCopy) -> bool:
     """Read some documents of a log; return whether there are more.
 
-    Needs no point in time: before a document is deleted, what is still needed of it is appended to the log.
+    Needs no point in time: before a document is deleted, the nodes in it that are still needed are appended.
     """
     body = log_body({"range": {FIELD: {"gte": copy.number}}}, versions=True, repeated=True)
     (answer,) = index.run(search(index.name, body))

@@ -1,4 +1,4 @@
-"""A forest's index: finds, creates, reads, refreshes and deletes it. Nodes are written by `writer`."""
+"""A forest's index: finds, creates, reads, refreshes and deletes it. `ForestWriter` writes nodes."""
 
 import dataclasses
 import logging
@@ -28,7 +28,7 @@ log = logging.getLogger("esdedup")
 
 _Result = TypeVar("_Result")
 
-# A forest with these in its mapping or settings would be taken for another index, or lose data.
+# With these in its mapping or settings, a forest would be mistaken for another index, or lose data.
 _HARMFUL = {"_data_stream_timestamp", "_routing", "_source", "enabled", "esdedup"}
 _HARMFUL |= {"blocks", "default_pipeline", "final_pipeline", "lifecycle", "mode", "sort", "translog"}
 
@@ -39,26 +39,25 @@ class ForestIndex:
     def __init__(
         self, client: Elasticsearch, *, name: str, meta: Meta, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        """Describe an index that exists, with a client that should be `patient`; see `find` and `make`."""
+        """Use an existing index; `client` should be `patient`. See `find` and `make`."""
         self.client = client
         self.name = name
         self.meta = meta
         self.limits = limits
-        # As far as known.
+        # False once the server has refused a refresh.
         self.may_refresh = True
         self.relation = meta.relation
-        # Operations on its nodes, for `run`.
         self.search = NodeSearch(forest=name, relation=self.relation, limits=limits, scan=self.hit_pages)
         self.log = LogNodes(forest=name, relation=self.relation) if meta.is_log else None
 
     @property
     def nodes(self) -> NodeSearch | LogNodes:
-        """Operations on its nodes, for `run`: searches, or look-ups in a copy of its log."""
+        """Operations on its nodes, for `run`: searches, or reads of a copy of its log."""
         return self.log or self.search
 
     @classmethod
     def find(cls, client: Elasticsearch, name: str, *, limits: Limits = DEFAULT_LIMITS) -> "ForestIndex":
-        """Find a forest, of any profile. Its requests are retried while the server is unavailable."""
+        """Find a forest of any profile. Requests to it are retried while the server is unavailable."""
         client = patient(client)
         meta = execute(client, read_meta(name))
         if meta is None:
@@ -76,15 +75,15 @@ class ForestIndex:
         lookup: Lookup | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> "ForestIndex":
-        """Find the forest of a profile and a lookup; create it if there is none.
+        """Find a forest, which must have this profile and lookup; create it if there is none.
 
-        Without `lookup`, a forest keeps its own, and a new one keeps its nodes in memory.
+        Without `lookup`, an existing forest may have either, and a new forest gets `memory`.
         """
         index = cls.make(client, name, meta=Meta.of(profile, lookup=lookup or "memory"), limits=limits)
         refuse_others(name, index.meta, profile)
         if lookup is not None and lookup != index.meta.lookup:
             raise ForestMismatch(
-                f"the forest {name!r} has the lookup {index.meta.lookup!r}, not {lookup!r}: leave that out, "
+                f"the forest {name!r} has the lookup {index.meta.lookup!r}, not {lookup!r}: omit the lookup, "
                 f"or rebuild the forest with the lookup {lookup!r}",
                 forest=name,
             )
@@ -104,7 +103,7 @@ class ForestIndex:
                 try:
                     client.indices.create(index=name, **body)
                 except ApiError as error:
-                    # Another process was faster.
+                    # Another process may have created it first.
                     if error.error != "resource_already_exists_exception":
                         raise
             found = execute(client, read_meta(name)) or meta
@@ -121,17 +120,17 @@ class ForestIndex:
     def hit_pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False, repeated: bool = False
     ) -> Iterator[Hits]:
-        """Yield the hits of `search_body` for all nodes and pages that match when this begins."""
+        """Yield the hits of `search_body`, in pages, for all documents that match at the first request."""
         size = self.limits.max_hits
         body = search_body(query, sort=sort, versions=versions, repeated=repeated, size=size)
         return hit_pages(self.client, self.name, body)
 
     def log_pages(self, query: Query = EVERY_LOG, *, versions: bool = False) -> Iterator[Hits]:
-        """Yield the documents of a log that match, in their order, some at a time; as `hit_pages` does."""
+        """Yield the matching documents of a log in their order, in pages, as `hit_pages` does."""
         return hit_pages(self.client, self.name, log_body(query, versions=versions))
 
     def uuid(self) -> str:
-        """Return the UUID, which no earlier or later index of the same name has."""
+        """Return the UUID of the index, which differs from that of earlier or later indices of this name."""
         with translated(f"find the forest {self.name!r}", index=self.name):
             answer = self.client.indices.get(index=self.name, features="settings")
         return str(next(iter(answer.values()))["settings"]["index"]["uuid"])
@@ -144,14 +143,14 @@ class ForestIndex:
 
     @retrying(tenacity.retry_if_exception_type(ServerBusy)).wraps
     def refresh(self) -> None:
-        """Make everything that has been written visible to searches."""
+        """Make all writes visible to searches."""
         with translated(f"refresh the forest {self.name!r}", index=self.name):
             answer = self.client.indices.refresh(index=self.name)
         if answer["_shards"]["failed"]:
             raise ServerBusy(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def refresh_if_allowed(self) -> bool:
-        """Refresh for a reader; return whether they may, and log it if they may not."""
+        """Refresh unless the client lacks the privilege, which is logged once; return whether it has it."""
         try:
             self.refresh()
         except ServerError as error:
@@ -160,7 +159,7 @@ class ForestIndex:
             if self.may_refresh:
                 log.warning(
                     "the forest %r may not be refreshed by this client (it lacks the privilege "
-                    "`maintenance`): what was written to it lately may seem to be missing",
+                    "`maintenance`): recent writes to it may seem to be missing",
                     self.name,
                 )
             self.may_refresh = False
@@ -173,13 +172,13 @@ class ForestIndex:
         self.meta = meta
 
     def drop(self) -> None:
-        """Delete the index, with everything in it."""
+        """Delete the index."""
         with translated(f"delete the forest {self.name!r}", index=self.name):
             self.client.options(ignore_status=404).indices.delete(index=self.name)
 
 
 def refuse_templates(client: Elasticsearch, name: str) -> None:
-    """Raise if an index template would give a forest of that name aliases or harmful settings."""
+    """Raise if an index template would give a forest of this name aliases or harmful settings."""
     asking = client.options(ignore_status=HTTPStatus.FORBIDDEN).indices
     with translated(f"try the name of the forest {name!r}", index=name):
         given = asking.simulate_index_template(name=name).get("template", {})
@@ -189,6 +188,6 @@ def refuse_templates(client: Elasticsearch, name: str) -> None:
     if added := [*(f"the alias {each}" for each in given.get("aliases", ())), *sorted(harmful)]:
         raise IndexNotReady(
             f"the template {found and found['name']!r} would give the forest {name!r} {', '.join(added)}: "
-            "choose another name, narrow its patterns, or put an empty one of higher priority for that name",
+            "choose another name, narrow its patterns, or add an empty template of higher priority",
             index=name,
         )

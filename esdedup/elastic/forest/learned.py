@@ -1,8 +1,7 @@
-"""What was learned from pages, as documents of the forest's index: changes, batch after batch.
+"""Learned boilerplate, as documents in the forest's index that contain the changes of each batch.
 
-A batch's changes are written after its nodes, in one document or several; they count once the last of these
-is there. So after a crash either all of the batch counts, or the batch comes again and is judged as it was
-before.
+The changes of a batch are written after its nodes, in one or more documents, and are valid once the last of
+these exists. After a crash, they are thus either valid, or the repeated batch is filtered as before.
 """
 
 import base64
@@ -27,39 +26,39 @@ from esdedup.errors import ForestDamaged
 from esdedup.text.parsed import Passages, SiteFilters
 
 FIELD = "learned"
-"""The number of a document."""
+"""The field with a document's number."""
 
 _LAST_ID = "~learned"
 
 EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": [_LAST_ID]}}]}}
-"""Matches these documents, and the one with their number."""
+"""Matches all documents of this module, including the one that has their number."""
 
-# Servers refuse documents of tens of megabytes, and small ones sooner.
+# Servers refuse documents of tens of megabytes; small servers refuse even smaller ones.
 _MOST_BYTES = 1_000_000
 _READ_AT_ONCE = 50
-# The changes of small batches share a document, which is written again with each of them.
+# Smaller documents get the changes of the next batch too, and are then written again.
 _ENOUGH_BYTES = 8_000
 _LOG_BYTES = 8
-# A document with changes, and the one with the number of documents.
+# The length of `documents_of` if one document has all changes, since another has the number of documents.
 _ONE_AND_LAST = 2
 
 
 class LearnedRecord(NamedTuple):
     """The changes of some batches, in one document, or in several if they are too large for one."""
 
-    # The number of its first document and of its last one, from 1, without gaps.
+    # The numbers of its first and its last document. Numbers begin at 1 and have no gaps.
     first: int
     last: int
-    # The same in all documents of a forest: made up for the first.
+    # A random id, the same in all documents of a forest.
     log: str
     changes: Changes
     size_bytes: int
-    # The latest write of any document at the last record that was read, as `_write_of` names it.
+    # For the last record read: the latest write of any document, as `_write_of` identifies it.
     write: tuple[Any, ...] | None = None
 
     @classmethod
     def of_hits(cls, hits: Sequence[dict[str, Any]], *, forest: str) -> "LearnedRecord":
-        """Read it from the hits of its documents."""
+        """Read a record from the hits of its documents."""
         numbers = [hit["sort"][0] for hit in hits]
         try:
             states = [hit["_source"]["state"] for hit in hits]
@@ -71,7 +70,7 @@ class LearnedRecord(NamedTuple):
 
 
 def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
-    """Return documents with some changes, numbered from `number`, and the one with the number of all."""
+    """Return documents with some changes, numbered from `first`, and the one with the number of all."""
     content = base64.b64encode(bytes_of(changes.columns())).decode()
     last = first + (len(content) - 1) // _MOST_BYTES
     found: list[Document] = []
@@ -83,25 +82,25 @@ def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
 
 
 class LearnedLog:
-    """The learned documents of one forest; its owner adds to them."""
+    """The boilerplate in the documents of one forest, and the documents that its owner adds."""
 
     def __init__(self, forest: str = "", found: Sequence[LearnedRecord] = ()) -> None:
-        """Learn from all documents that a forest has; its name is for messages."""
+        """Apply all records of a forest; its name is for messages."""
         self.boilerplate = Boilerplate()
         self.last: LearnedRecord | None = None
-        # For records that still count: the numbers of their last document, and of their last page.
+        # For each record that is not outdated: the number of its last document, and of its last page.
         self._ends: collections.deque[tuple[int, int]] = collections.deque()
         self.read(forest, found)
         self.keep()
 
     def read(self, forest: str, found: Sequence[LearnedRecord]) -> None:
-        """Learn from further documents, beginning with those of the last record, unless that was kept.
+        """Apply further records, beginning with the last one again unless `keep` was called.
 
-        The last one is a step that stays open: it may have grown when it is read again.
+        The last record can be undone, since it may have grown when it is read again.
 
         Raises:
-            ForestDamaged: One does not follow the one before, or documents before them are missing. What was
-                learned is of no use then.
+            ForestDamaged: A record does not follow its predecessor, or earlier documents are missing. The
+                boilerplate must not be used then.
         """
         boilerplate = self.boilerplate
         if boilerplate.has_begun:
@@ -121,14 +120,14 @@ class LearnedLog:
             raise damaged(forest, found[0].first - 1, "missing")
 
     def keep(self) -> None:
-        """Keep the last record as it is."""
+        """Make the last record permanent."""
         if self.boilerplate.has_begun:
             self.boilerplate.keep()
 
     def add(self, changes: Changes) -> list[Document]:
-        """Return the documents that add the changes of a batch: new ones, or the last with more in it.
+        """Return the documents to write for the changes of a batch: new ones, or the last one extended.
 
-        None are needed if the batch had no new page, and ended no block.
+        The list is empty if the batch had no new page and completed no block.
         """
         if changes.are_empty:
             return []
@@ -137,7 +136,7 @@ class LearnedLog:
         if last and last.size_bytes < _ENOUGH_BYTES:
             joined = last.changes.then(changes)
             documents = documents_of(joined, log=log, first=last.last)
-        # Existing documents must not become a part of changes that do not count yet.
+        # Extend the last document only if one is enough: a crash between two writes must not spoil it.
         if len(documents) == _ONE_AND_LAST:
             changes, first = joined, first - 1
             self._ends.pop()
@@ -150,28 +149,28 @@ class LearnedLog:
         return documents
 
     def forget_outdated(self) -> Query | None:
-        """Return a query for documents that no longer count, once; None if there are no new ones."""
+        """Return a query for documents that became outdated since the last call; None if there are none."""
         outdated = 0
-        # The last document may get more.
+        # The last document may still be extended.
         while len(self._ends) > 1 and self._ends[0][1] < self.boilerplate.window.former_from:
             outdated, _ = self._ends.popleft()
         return {"range": {FIELD: {"lte": outdated}}} if outdated else None
 
 
 class LearnedCopy:
-    """A copy of what another process has learned, updated on request. Threads may share it."""
+    """A copy of the boilerplate that another process learns, updated on request. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known = LearnedLog()
 
     def update(self, forest: str) -> Requests[None]:
-        """Read what has been learned since the last update, and been made visible by a refresh.
+        """Read the documents that were written and refreshed since the last update.
 
-        If nothing has, that costs one short search.
+        If there are none, this takes only one short search.
 
         Raises:
-            ForestDamaged: A document is missing or unreadable, or does not follow the one before.
+            ForestDamaged: A document is missing or unreadable, or does not follow its predecessor.
         """
         last = self._known.last
         first = last.first if last else 1
@@ -179,7 +178,7 @@ class LearnedCopy:
             return
         found = yield from read_learned(forest, first=first)
         if last and not (found and found[0].first == last.first and found[0].log == last.log):
-            # The forest is another one by now, or has forgotten more than this copy knows.
+            # The forest was replaced, or has already deleted the last document that this copy knows.
             found = yield from read_learned(forest)
             last = None
         with self._lock:
@@ -194,19 +193,19 @@ class LearnedCopy:
             self._known = known
 
     def taken(self) -> LearnedLog:
-        """Return its contents, and empty it."""
+        """Return the contents of this copy, and empty it."""
         with self._lock:
             taken, self._known = self._known, LearnedLog()
         taken.keep()
         return taken
 
     def are_learned(self, hashes: npt.NDArray[np.uint64], site: str | None) -> npt.NDArray[np.bool_]:
-        """Return which passages have been learned to be boilerplate of a site: bool ``(n,)``."""
+        """Return which passages are learned boilerplate of a site: bool ``(n,)``."""
         with self._lock:
             return self._known.boilerplate.are_learned(hashes, site)
 
     def filter_on(self, overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
-        """Return filters that leave out boilerplate that was learned so far, or declared."""
+        """Return filters, by site, for the boilerplate that has been learned or declared."""
         return lambda site: functools.partial(self.filter, overrides=overrides, sites=[site])
 
     def filter(
@@ -217,13 +216,13 @@ class LearnedCopy:
         overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
     ) -> npt.NDArray[np.bool_]:
-        """Return which passages of pages to leave out, as `Boilerplate.filter` does, without learning.
+        """Return which passages to leave out, as `Boilerplate.filter` does, but learn nothing.
 
         Args:
-            passages: Of the pages.
-            pages: Their ids, uint64 ``(text_count,)``.
-            overrides: Those of the process that feeds the forest.
-            sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
+            passages: The passages of some texts.
+            pages: The content hashes of the texts, uint64 ``(text_count,)``.
+            overrides: The overrides of the process that feeds the forest.
+            sites: The sites of the texts. An iterator may be shared by several calls.
         """
         with self._lock:
             boilerplate = self._known.boilerplate
@@ -232,17 +231,17 @@ class LearnedCopy:
                 return boilerplate.filter(passages, pages, overrides=overrides, sites=sites)
             finally:
                 if boilerplate.is_torn:
-                    # The next `update` begins anew.
+                    # The next `update` starts over.
                     self._known = LearnedLog()
                 else:
                     boilerplate.undo()
 
 
 def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]]:
-    """Read what a forest has learned, from a document on. Only refreshed documents count.
+    """Read the learned boilerplate of a forest from refreshed documents numbered from `first`.
 
     Raises:
-        ForestDamaged: A document is missing or unreadable, or is of another log.
+        ForestDamaged: A document is missing or unreadable, or belongs to another forest.
     """
     body: Query = {
         **_documents_from(first),
@@ -254,7 +253,7 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
     if not hits:
         return []
     write = _write_of(max(hits, key=lambda hit: hit["_seq_no"]))
-    # How many documents there must be, at least.
+    # The least number that the last document must have.
     last = _state(hits.pop(0)).get("last") if hits[0]["_id"] == _LAST_ID else 0
     for before, after in itertools.pairwise(hits):
         number = before["sort"][0] + 1
@@ -264,7 +263,7 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
             raise damaged(forest, number, "from another forest")
     found: list[LearnedRecord] = []
     start = 0
-    # Without the last one if its writer died in the middle of it.
+    # Leave out an incomplete record at the end, whose writer has died.
     for stop, hit in enumerate(hits, 1):
         if not _state(hit).get("goes_on"):
             found.append(LearnedRecord.of_hits(hits[start:stop], forest=forest))
@@ -278,13 +277,13 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
 
 
 def _documents_from(number: int) -> Query:
-    """Search for the documents from a number on, and the one with the number of all."""
+    """Return a search for the documents from a number on, and the one with the number of all."""
     either: list[Query] = [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]
     return {"query": {"bool": {"should": either}}, "seq_no_primary_term": True, "track_total_hits": False}
 
 
 def _latest_write(forest: str, *, first: int) -> Requests[tuple[Any, ...] | None]:
-    """Return which write of the documents from a number on is the latest; None if there are none."""
+    """Identify the latest write among the documents from a number on; None if there are none."""
     latest: Query = {"sort": [{"_seq_no": "desc"}], "size": 1, "_source": ["state.log"]}
     (answer,) = yield from search(forest, _documents_from(first) | latest)
     hits = answer["hits"]["hits"]
@@ -292,22 +291,22 @@ def _latest_write(forest: str, *, first: int) -> Requests[tuple[Any, ...] | None
 
 
 def _write_of(hit: dict[str, Any]) -> tuple[Any, ...]:
-    """Name the write of a document; no other has that name, not even in an earlier forest."""
+    """Identify a write of a document, uniquely even among earlier forests of the same name."""
     return hit["_id"], _state(hit).get("log"), hit["_seq_no"], hit["_primary_term"]
 
 
 def _state(hit: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a document; empty if it is damaged."""
+    """Return the content of a document; empty if the document is damaged."""
     state = hit.get("_source", {}).get("state")
     return state if isinstance(state, dict) else {}
 
 
 def damaged(forest: str, number: int, flaw: str) -> ForestDamaged:
-    """Return the error for a flaw of a document."""
+    """Return the error for a flaw in a document."""
     document = f"{FIELD}-{number}"
     return ForestDamaged(
-        f"what the forest {forest!r} has learned about boilerplate is damaged: its document {document!r} is "
-        f"{flaw}. Repair the forest: it then begins to learn anew; stored articles keep their roots",
+        f"the learned boilerplate of the forest {forest!r} is damaged: its document {document!r} is {flaw}. "
+        "Repair the forest, which then starts learning from scratch; stored articles keep their roots",
         forest=forest,
         document=document,
         flaw=flaw,

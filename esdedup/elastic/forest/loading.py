@@ -1,4 +1,4 @@
-"""Loads the live nodes and pages of a forest's index into memory."""
+"""Loads the live nodes and content hashes of a forest into memory."""
 
 import threading
 import weakref
@@ -18,11 +18,11 @@ from esdedup.serial_thread import SerialThread
 def _load_nodes(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
 ) -> Nodes | None:
-    """Load all live nodes and pages as of the last refresh; None if they take too much memory or on `end`."""
+    """Load everything live as of the last refresh; None if it takes too much memory, or `is_ended`."""
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
     if node_count * index.relation.dtype.itemsize > memory_bytes:
-        # The signatures alone take more.
+        # The signatures alone take too much memory.
         return None
     query: Query = {"bool": {"filter": [{"exists": {"field": "packed"}}, *lives]}}
     nodes = Nodes(index.relation, aging)
@@ -37,16 +37,16 @@ def _load_nodes(
 def load_log(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, on_read: Callable[[], None]
 ) -> Nodes:
-    """Load all live nodes and pages of a forest's log, and call `on_read` after each page of hits.
+    """Load everything live in a forest's log; call `on_read` after each page of hits.
 
     Raises:
-        ForestFull: They take more memory than they may.
+        ForestFull: The nodes take too much memory.
     """
     nodes = Nodes(index.relation, aging)
     for hits in index.log_pages():
         nodes.load_logs(packed_of(hits))
         on_read()
-        # Some of them have expired.
+        # Allow twice the memory here, since some of the nodes have expired.
         if nodes.size_bytes > 2 * memory_bytes:
             raise ForestFull.of(index.name, memory_bytes=memory_bytes)
     nodes.settle(live_since_ms=live_since_ms)
@@ -55,16 +55,16 @@ def load_log(
     return nodes
 
 
-# At most this many writes are left for the caller of `nodes` to load: some 10 ms of work.
+# The most writes left to be loaded when `nodes` is called, which takes some 10 ms.
 _LEFT = 500
 
 
 class BackgroundLoader:
-    """Loads nodes in a thread, and then what was written in the meantime."""
+    """Loads nodes in a thread, then the writes made in the meantime."""
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
         written = self._written = list[bytes]()
-        # The earliest `seen` of a live node, at the last of these writes.
+        # The least `seen` of a live node, as of the last of these writes.
         since_ms = self._live_since_ms = [live_since_ms]
         self._ended = threading.Event()
         is_ended = self._ended.is_set
@@ -75,13 +75,13 @@ class BackgroundLoader:
             )
             while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
                 _load_also(nodes, written[:count], since_ms[0])
-                # Others may have been queued since.
+                # The owner may have added more writes since.
                 del written[:count]
             return nodes
 
         self._thread = SerialThread("esdedup-loading")
         self._loaded: Future[Nodes | None] = self._thread.begin(load)
-        # The thread holds no reference to this object, so that dropping the object ends the loading.
+        # The thread holds no reference to this object, so that it stops when the object is dropped.
         weakref.finalize(self, self._ended.set).atexit = False
 
     def end(self) -> None:
@@ -89,16 +89,16 @@ class BackgroundLoader:
         self._ended.set()
 
     def put(self, written: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Note a write, and the earliest `seen` (inclusive) of a node that lives then."""
+        """Add a write to be loaded, and the least `seen` (inclusive) of a live node as of then."""
         self._live_since_ms[0] = live_since_ms
         self._written += written
 
     def is_done(self, *, timeout_s: float) -> bool:
-        """Wait until the loading has ended; return False if it takes longer than `timeout_s`."""
+        """Wait for the loading to end; return False if it takes longer than `timeout_s`."""
         return bool(wait([self._loaded], timeout_s).done)
 
     def nodes(self) -> Nodes | None:
-        """Return all nodes, including writes so far; None if they take too much memory."""
+        """Return all nodes, including the writes so far; None if they take too much memory."""
         nodes = self._loaded.result()
         if nodes is not None:
             _load_also(nodes, self._written, self._live_since_ms[0])
@@ -106,6 +106,6 @@ class BackgroundLoader:
 
 
 def _load_also(nodes: Nodes, written: Sequence[bytes], live_since_ms: int) -> None:
-    # Without nodes that have expired since, as in `gather`.
+    # Leave out nodes that have expired since, as `gather` does.
     nodes.load(written, live_since_ms=live_since_ms)
     nodes.settle()

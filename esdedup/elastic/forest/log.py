@@ -1,9 +1,9 @@
-"""A forest's log: what its batches wrote, in their order, as documents that have many nodes and pages each.
+"""A forest's log: documents that each contain many nodes and content hashes, in the order of their writes.
 
-A forest of the lookup `memory` has it instead of a document for each node: its owner has all nodes in memory,
-and never searches for one. If a node or page has several entries, the last one counts; a node that is only
-needed longer gets a short entry. Expired nodes are deleted with their document; before that, the nodes in it
-that are still needed are appended to the log.
+A forest with the lookup `memory` has a log instead of a document for each node, since its owner has all nodes
+in memory and never searches for them. If a node or content hash has several entries, the last one is valid; a
+node that only gets a later `seen` gets a short entry. Expired nodes are deleted together with their document,
+after the nodes in it that are still needed have been appended to the log.
 """
 
 import base64
@@ -36,11 +36,11 @@ from esdedup.neighbours.relation import NeighbourIndex, Relation
 from esdedup.times import DAY_MS
 
 FIELD = "log"
-"""The field with the number of a document."""
+"""The field with a document's number in the log."""
 
 EVERY_LOG: Query = {"exists": {"field": FIELD}}
 
-# Smaller documents grow with the next batches: the log of a trickle of articles is read as fast as others.
+# The next batches are added to a smaller document, so that small batches do not make a log slow to read.
 _ENOUGH_BYTES = 8_000
 # Documents in one answer.
 _READ_AT_ONCE = 100
@@ -51,14 +51,14 @@ class LogDocument(NamedTuple):
 
     number: int
     log: bytes = b""
-    # The latest `seen` in it; NO_TIME if unknown.
+    # The latest `seen` of its entries; NO_TIME if unknown.
     seen_ms: int = NO_TIME
     # The forest's state after the last batch in it.
     state: State = State()
 
     def json(self) -> JsonDocument:
-        """Return its id and its source."""
-        # Includes the forest's time, so that the last document, which has the state, never counts as expired.
+        """Return the document's id and source."""
+        # Include the forest's time, so that the last document, which has the state, never expires.
         seen_ms = max(self.seen_ms, self.state.time_ms)
         times_ms = [each for each in (self.state.origin_ms, self.state.time_ms) if each != NO_TIME]
         source: dict[str, Any] = {FIELD: self.number, "packed": base64.b64encode(self.log).decode()}
@@ -72,7 +72,7 @@ class LogDocument(NamedTuple):
 
 
 class LogDocuments:
-    """Makes the documents of a log, for the forest's owner."""
+    """Builds the documents of a log, for the forest's owner."""
 
     def __init__(self, relation: Relation, *, last: int) -> None:
         self._relation = relation
@@ -84,13 +84,13 @@ class LogDocuments:
         return self._last.number
 
     def begin_another(self) -> None:
-        """Begin another document, since the content of the last one is uncertain."""
+        """Begin another document, for example because the content of the last one is uncertain."""
         self._last = LogDocument(self.number + 1)
 
     def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
         """Return the document that holds a batch: a new one, or the last one extended.
 
-        `log` has the same as entries of a log; without it, all of `packed` is written whole.
+        `log` contains the batch as entries of a log. Without it, all of `packed` is written in full.
         """
         written, seen_ms = self._relation.core.log(packed)
         added = written if log is None else log
@@ -110,52 +110,52 @@ def read_last_number(forest: str) -> Requests[int]:
 
 
 def log_body(query: Query, *, versions: bool = False, repeated: bool = False) -> Query:
-    """Return the body of a search for documents in order, whose content `packed_of` reads."""
+    """Return the body of a search for documents in their order; `packed_of` reads the hits."""
     return search_body(query, size=_READ_AT_ONCE, sort=[FIELD], versions=versions, repeated=repeated)
 
 
 def read_logs(forest: str, *, first: int) -> Requests[Iterator[bytes]]:
-    """Read the refreshed documents from a number on (inclusive)."""
+    """Read the refreshed documents with at least the number `first`."""
     hits = yield from all_hits(forest, log_body({"range": {FIELD: {"gte": first}}}))
     return iter(packed_of(hits))
 
 
 def stored_in_log(log: bytes, relation: Relation) -> Iterator[Stored]:
-    """Yield the nodes and pages that a log has in full, up to its first unreadable entry."""
+    """Yield the nodes and content hashes with a full entry in a log, up to the first unreadable entry."""
     entries, _ = relation.core.entries(log)
     found = (unpack(entry, relation) for entry in entries if isinstance(entry, bytes))
     return (each for each in found if each is not None)
 
 
 class LogNodes:
-    """The nodes and pages in the refreshed documents of one log.
+    """The nodes and content hashes in the refreshed documents of one log.
 
-    Has the methods of `NodeSearch` that maintenance uses. Each reads what was written since the last one,
-    so that they answer like searches. The first reads the whole log: some 500 bytes of memory for each node.
+    Has the methods of `NodeSearch` that maintenance uses. The first call reads the whole log, and takes some
+    500 bytes of memory for each node; later calls read the documents written since.
     """
 
     def __init__(self, *, forest: str, relation: Relation) -> None:
         self.relation = relation
         self._forest = forest
-        # The number and content of the last document, which may grow until it is read again.
+        # The number of the last document, which may still grow, and how many of its bytes have been read.
         self._number, self._read = 0, 0
         self._nodes: dict[str, bytes] = {}
         self._pages: dict[str, StoredPage] = {}
-        # The nodes that a page has made, the latest one last.
+        # By content hash: the latest node that was made from it.
         self._own: dict[str, str] = {}
         self._damaged: dict[str, Hit] = {}
-        # The nodes whose signatures are in the index, by their places there.
+        # The ids of the nodes in `_neighbours`, in its order.
         self._indexed: list[str] = []
         self._neighbours = NeighbourIndex(relation)
 
     def update(self) -> Requests[None]:
-        """Read what was added to the log since the last time."""
-        # The last document may have grown.
+        """Read the documents that were added to the log since the last call."""
+        # Include the last document read, which may have grown.
         body = log_body({"range": {FIELD: {"gte": self._number}}}, versions=True)
         yield from each_page(self._forest, body, self._add)
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[Stored]]:
-        """Find the live nodes near one of `signatures`, or with its id. Nodes may be repeated."""
+        """Find the live nodes near one of `signatures`, or with its id."""
         yield from self.update()
         added = list(self._nodes)[len(self._indexed) :]
         self._neighbours.add(b"".join(self._node(each).signature for each in added))
@@ -171,28 +171,28 @@ class LogNodes:
         return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Return existing pages by their ids, as last seen."""
+        """Return the known content hashes by their ids, as last seen."""
         yield from self.update()
         found: dict[str, StoredPage] = {}
         for page in pages:
             own = None if page not in self._own else self._node(self._own[page]).own_page
             lone = self._pages.get(page)
-            # In a damaged forest its node may be missing.
+            # In a damaged forest, its node may be missing.
             if lone is not None and lone.node is not None and lone.node not in self._nodes:
                 lone = None
-            # A repair may have given a node another page.
+            # A repair may have given the node another content hash.
             both = [each for each in (lone, own) if each is not None and each.page == page]
             if both:
                 found[page] = max(both, key=lambda each: each.seen_ms)
         return found
 
     def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:  # noqa: ARG002
-        """Return no nodes: none is searched for."""
+        """Return no nodes, since nodes of a log are never searched for."""
         yield from ()
         return []
 
     def random_nodes(self, size: int) -> Requests[list[StoredNode]]:
-        """Return nodes chosen at random."""
+        """Return randomly chosen nodes."""
         yield from self.update()
         ids = sorted(self._nodes)
         return [self._node(each) for each in random.Random(0).sample(ids, min(size, len(ids)))]  # noqa: S311
@@ -213,7 +213,7 @@ class LogNodes:
         return (yield from self.leaves_by_root(live_since_ms)).get(root, 0)
 
     def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
-        """Count the leaves of each root that has any; those that live at a `seen` (inclusive)."""
+        """Count the leaves with at least this `seen`, by root; roots without leaves are left out."""
         yield from self.update()
         leaves = (node for node in map(self._node, self._nodes) if not node.is_root)
         return collections.Counter(node.root for node in leaves if node.seen_ms >= live_since_ms)
@@ -224,7 +224,7 @@ class LogNodes:
         return len(self._nodes)
 
     def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
-        """Count the nodes of several kinds; arguments as of `NodeSearch.counts`."""
+        """Count nodes of several kinds; arguments as of `NodeSearch.counts`."""
         yield from self.update()
         trees = live = new = 0
         made: collections.Counter[int] = collections.Counter()
@@ -252,11 +252,11 @@ class LogNodes:
         yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)
 
     def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
-        """Yield no pages: one whose node is missing is not loaded, and is deleted with its document."""
+        """Yield nothing: a content hash without its node is not loaded, and its log document expires."""
         yield from ()
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
-        """Yield nodes and pages that were made or seen later than these times."""
+        """Yield the nodes and content hashes made or seen after these times."""
         yield [
             each
             for each in self.all()
@@ -264,12 +264,12 @@ class LogNodes:
         ]
 
     def all(self) -> Iterator[Stored]:
-        """Yield all nodes and pages."""
+        """Yield all nodes and content hashes."""
         yield from map(self._node, self._nodes)
         yield from self._pages.values()
 
     def living(self, log: bytes, live_since_ms: int) -> list[bytes]:
-        """Return the present state of the nodes and pages that a log has in full, without expired ones."""
+        """Return the latest state of all nodes and content hashes in a log that have not expired."""
         found: list[Stored] = []
         for each in stored_in_log(log, self.relation):
             if isinstance(each, StoredNode) and each.id in self._nodes:
@@ -288,7 +288,7 @@ class LogNodes:
             number = hit["sort"][0]
             read = self._read if number == self._number else 0
             self._number, self._read = number, 0
-            logs = packed_of([hit])  # none in a damaged document
+            logs = packed_of([hit])  # empty if the document is damaged
             log = b"".join(logs)
             self._read = len(log)
             entries, is_whole = self.relation.core.entries(log[read:])
@@ -300,7 +300,7 @@ class LogNodes:
     def _add_entry(self, entry: bytes | tuple[str, int, int]) -> None:
         if isinstance(entry, tuple):
             node_id, seen_ms, page_seen_ms = entry
-            # In a damaged forest it may be missing.
+            # In a damaged forest, the node may be missing.
             if node_id in self._nodes:
                 node = self._node(node_id)._replace(seen_ms=seen_ms, page_seen_ms=page_seen_ms)
                 self._nodes[node_id] = self.relation.core.pack(node)

@@ -1,4 +1,4 @@
-"""The nodes that a batch may meet; and the cluster that a text would get, without changing the forest."""
+"""Reads the nodes that a batch needs; and looks up a text's cluster without changing the forest."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Nodes, State
 from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import left_out
 
-# The nodes of some pages, then the roots of these.
+# The first round loads the nodes of content hashes, the second one the roots of those nodes.
 _ROUNDS = 2
 
 
@@ -34,26 +34,26 @@ def gather(
     aging: Aging,
     now_ms: int,
 ) -> Requests[Nodes]:
-    """Find the live nodes near a batch's arrivals, and the remembered pages with their nodes; and all roots.
+    """Find the live nodes near a batch's articles, their content hashes with nodes, and the roots of these.
 
-    If leaves are counted, find also those of the roots among which the arrivals, after `state`, choose.
-    `recent` may be newer than what a search shows.
+    If the relation counts leaves, also find the leaves of each root whose count may decide. `recent` has
+    nodes and content hashes that a search may not show yet.
     """
     pack, live_since_ms = search.relation.core.pack, state.live_since_ms(aging)
     names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
     found = yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)
-    # Without pages of other texts, whose nodes were not searched for.
+    # Leave out other content hashes, whose nodes were not searched for.
     newer = [each for each in recent if each.page in names or not each.is_page]
     with_leaves: set[str] = set()
     while True:
         nodes = Nodes(search.relation, aging)
-        # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
+        # Drop expired nodes, whose roots may have expired too and be leaves of other trees by now.
         nodes.load([pack(each) for each in (*found, *newer)], live_since_ms=live_since_ms)
         yield from load_missing(nodes, search, live_since_ms=live_since_ms)
         if not search.relation.counts_leaves:
             return nodes
-        # Decisions made without some leaves may be wrong, but only from the first choice among such roots on.
+        # Without some leaves, decisions may be wrong from the first contested root on; load its leaves.
         nodes.assign(arrivals, state, now_ms=now_ms)
         contested = set(nodes.contested()) - with_leaves
         nodes.undo()
@@ -64,11 +64,11 @@ def gather(
 
 
 def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
-    """Load missing roots of leaves and nodes of pages, and settle."""
+    """Load the missing roots of leaves and the missing nodes of content hashes, and settle."""
     pack = search.relation.core.pack
     for _ in range(_ROUNDS):
         roots, of_pages = nodes.missing()
-        # In a damaged forest a root may have expired before its leaf.
+        # In a damaged forest, a root may have expired before its leaf.
         for ids, since_ms in ((set(roots), NO_TIME), (set(of_pages) - set(roots), live_since_ms)):
             found = yield from search.by_id(ids)
             nodes.load([pack(each) for each in found], live_since_ms=since_ms)
@@ -78,7 +78,7 @@ def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_
 def reader_nodes(
     forest: str, meta: Meta, aging: Aging, *, index: str, fields: Fields, limits: Limits = DEFAULT_LIMITS
 ) -> NodeSearch | ArticleNodes:
-    """Return a reader's access to a forest's nodes: by searches, or by the articles of an index."""
+    """Return a way for readers to find a forest's nodes: searches, or if it has a log, its articles."""
     if not meta.is_log:
         return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
     return ArticleNodes(index=index, fields=fields, profile=meta.profile, relation=meta.relation, aging=aging)
@@ -98,24 +98,24 @@ def look_up(
 ) -> Requests[tuple[Assignment, bool]]:
     """Return the assignment that a text would get if it arrived now, and whether that is exact.
 
-    Reads the forest's refreshed documents. If its nodes are in its owner's memory, asks the owner if that
-    is in this process, and otherwise reads articles, which is an approximation.
+    Reads the forest's refreshed documents. If the forest has a log, asks its owner, provided that the owner
+    is in this process; otherwise reads articles, which gives an approximation.
 
     Args:
-        text: With or without markup.
-        learned: What the forest has learned; brought up to date.
-        overrides: Those of the process that feeds the forest.
-        site: Of the text; None if it is not known.
+        text: A text, with or without markup.
+        learned: The boilerplate that the forest has learned; it is updated.
+        overrides: The overrides of the process that feeds the forest.
+        site: The site of the text; None if it is not known.
     """
     meta = yield from _meta(forest, profile)
-    # The owner refreshes only for its own needs.
+    # The owner refreshes the index only when it needs to search.
     yield from refresh(forest)
     now_ms = yield from clock_ms()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
     status = yield from read_status(forest)
     if meta.is_log:
-        # Not before: the caller has now shown that it may read the forest.
+        # Ask only now, after the reads above have shown that the caller may read the forest.
         decided: Assignment | None = yield AskOwner(text=text, site=site)
         if decided is not None:
             return decided, True
@@ -140,9 +140,9 @@ def what_is_left_out(
     site: str | None,
     is_fresh: bool,
 ) -> Requests[LeftOut]:
-    """Return what a forest leaves out of a text, by the refreshed documents of what it has learned.
+    """Return the parts of a text that a forest leaves out as boilerplate.
 
-    Args are those of `look_up`; unless `is_fresh`, `learned` is not brought up to date.
+    Arguments as for `look_up`; `learned` is updated only if `is_fresh`.
     """
     yield from _meta(forest, profile)
     if profile.keep_boilerplate:
@@ -153,7 +153,7 @@ def what_is_left_out(
 
 
 def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
-    """Return a copy of what a forest has learned so far."""
+    """Return a copy of the boilerplate that a forest has learned so far."""
     yield from _meta(forest, profile)
     yield from refresh(forest)
     learned = LearnedCopy()

@@ -1,4 +1,4 @@
-"""The metadata of a forest's index, and the checks that refuse a forest."""
+"""The metadata of a forest's index, and checks of it."""
 
 import contextlib
 import dataclasses
@@ -14,10 +14,10 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation
 
 FORMAT = 14
-"""The format of a forest's index; one of another format is refused."""
+"""The format of a forest's index; forests of another format are refused."""
 
 Lookup = Literal["memory", "search"]
-"""How a forest's owner finds nodes: in its memory, which has all, or by searching for keys."""
+"""How a forest's owner finds nodes: in its memory, which has all nodes, or by searching for keys."""
 LOOKUPS: Final = get_args(Lookup)
 
 
@@ -28,19 +28,19 @@ class Meta:
     format: int = FORMAT
     # The label of the profile that made the fingerprints.
     profile: str
-    # Two simhashes are near up to this distance, inclusive.
+    # The greatest distance of near simhashes, inclusive.
     max_distance_bits: int
-    # When two whole texts agree; None disables whole-text agreement.
+    # The conditions under which whole texts agree; None disables this comparison.
     agreement: Agreement | None
     lookup: Lookup = "memory"
-    # Whether a rebuild from articles has begun and not finished. Only that rebuild may use the forest.
+    # Whether a rebuild from articles is unfinished. Only that rebuild may use the forest.
     rebuilding: bool = False
-    # The name of the layout of its nodes' keys.
+    # The name of the layout of the nodes' keys.
     layout: str = NODES.name
 
     @classmethod
     def of(cls, profile: Profile, *, lookup: Lookup = "memory") -> "Meta":
-        """Describe a new forest of that profile."""
+        """Return the metadata of a new forest with that profile."""
         return cls(
             lookup=lookup,
             profile=profile.label,
@@ -52,22 +52,23 @@ class Meta:
     def read(cls, values: dict[str, Any]) -> "Meta":
         """Read what `dataclasses.asdict` wrote."""
         agreement = Agreement(**values["agreement"]) if values["agreement"] else None
-        own = values.keys() & {each.name for each in dataclasses.fields(cls)}  # a template may add others
+        # A template may have added other values.
+        own = values.keys() & {each.name for each in dataclasses.fields(cls)}
         return cls(**{name: values[name] for name in own} | {"agreement": agreement})
 
     @property
     def is_log(self) -> bool:
-        """Whether the forest's nodes are in a log (`log`), and have no documents of their own."""
+        """Whether the forest's nodes are in a log, instead of documents of their own."""
         return self.lookup == "memory"
 
     @property
     def relation(self) -> Relation:
-        """How the forest compares signatures."""
+        """The relation by which the forest compares signatures."""
         return Relation(max_distance_bits=self.max_distance_bits, agreement=self.agreement)
 
 
 def read_meta(name: str) -> Requests[Meta | None]:
-    """Read the metadata of a forest's index; None if there is no index of that name."""
+    """Read the metadata of a forest's index; None if there is no index with that name."""
     mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=name)
     if not mappings:
         return None
@@ -106,7 +107,7 @@ def noticing_deletion(name: str) -> Iterator[None]:
 
 
 def refuse_incomplete(name: str, meta: Meta) -> None:
-    """Make sure that no rebuild of the forest is unfinished."""
+    """Raise `ForestIncomplete` if a rebuild of the forest is unfinished."""
     if meta.rebuilding:
         raise ForestIncomplete(
             f"the forest {name!r} is being rebuilt from articles; if that was interrupted, run it again",
@@ -115,7 +116,7 @@ def refuse_incomplete(name: str, meta: Meta) -> None:
 
 
 def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
-    """Make sure that the forest is complete, and was made with that profile."""
+    """Raise unless the forest is complete, and was made with that profile."""
     refuse_incomplete(name, meta)
     if meta != Meta.of(profile, lookup=meta.lookup):
         raise ForestMismatch(

@@ -1,4 +1,4 @@
-"""Operations that read the nodes of a forest's index: by key, id or root. No limit truncates a result."""
+"""Operations that read nodes from a forest's index, by key, id or root. Results are never truncated."""
 
 import dataclasses
 import itertools
@@ -36,36 +36,36 @@ from esdedup.neighbours.relation import NeighbourIndex, Relation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NodeCounts:
-    """Numbers of nodes of a forest, by kind."""
+    """Numbers of nodes in a forest, by kind."""
 
-    # Live or not.
+    # All nodes, live or expired.
     nodes: int
     # Roots.
     trees: int
     # Nodes that have not expired.
     live: int
-    # Nodes made since a time; all nodes if there is none.
+    # Nodes made since `new_since_ms`.
     new: int
-    # By the time at which a day begins, UTC, milliseconds since 1970: made on it, and last needed on it.
+    # Nodes made, and nodes last seen, on each UTC day; the key is its beginning, milliseconds since 1970.
     made_by_day: Mapping[int, int]
     seen_by_day: Mapping[int, int]
 
 
 Scan = Callable[..., Iterator[Hits]]
-"""Yields the hits of a query, some at a time, as `ForestIndex.hit_pages` does."""
+"""Yields the hits of a query in pages, as `ForestIndex.hit_pages` does."""
 
 EVERY_NODE: Query = {"exists": {"field": "root"}}
-"""Matches nodes, live or not."""
+"""Matches all nodes, live or expired."""
 
 _WITH_KEYS: Query = {"exists": {"field": "keys"}}
 
 ROOTLESS: Query = {"bool": {"filter": _WITH_KEYS, "must_not": EVERY_NODE}}
-"""Matches damaged nodes. The forest's own documents, such as the lease, have no keys."""
+"""Matches damaged nodes. Other documents of the forest, such as the lease, have no keys."""
 
 EVERY_PAGE: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not": [EVERY_NODE, _WITH_KEYS]}}
-"""Matches the documents of pages, whether they have expired or not."""
+"""Matches the documents of content hashes, live or expired."""
 
-# Trees in one answer or query; less than MAX_BUCKETS and MAX_TERMS.
+# Trees in one answer; less than MAX_BUCKETS.
 _TREES_AT_ONCE = 10_000
 
 
@@ -75,7 +75,7 @@ class NodeSearch:
     def __init__(
         self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS, scan: Scan | None = None
     ) -> None:
-        """Search in a forest's index. Only `scan` reads all of it, for the methods that return iterators."""
+        """Search in a forest's index. The methods that return iterators need `scan`."""
         self.forest = forest
         self.relation = relation
         self._limits = limits
@@ -87,8 +87,8 @@ class NodeSearch:
     ) -> Requests[list[Stored]]:
         """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated.
 
-        Besides, find the live nodes that one of `pages` has made, and the live documents of `pages`. The page
-        of a live node may have expired.
+        Also find live nodes made from one of `pages`, and live documents of `pages`, which are ids of content
+        hashes. The content hash of a live node may have expired.
         """
         return self._candidates.find(signatures, pages=pages, live_since_ms=live_since_ms)
 
@@ -101,7 +101,7 @@ class NodeSearch:
         return found
 
     def documents(self, ids: Iterable[str]) -> Requests[list[bytes]]:
-        """Read the packed nodes and pages of those documents that exist."""
+        """Read the packed nodes and content hashes in the documents with these ids, if they exist."""
         found: list[bytes] = []
         for some in chunks(sorted(ids), self._limits.max_hits):
             body = search_body({"ids": {"values": some}}, size=self._limits.max_hits)
@@ -110,7 +110,7 @@ class NodeSearch:
         return found
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Read existing pages by their ids, as last seen."""
+        """Read the known content hashes by their ids, as last seen."""
         latest: dict[str, StoredPage] = {}
         for some in chunks(sorted(pages), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
@@ -121,7 +121,7 @@ class NodeSearch:
         return latest
 
     def roots_with_leaves(self, roots: Iterable[str]) -> Requests[set[str]]:
-        """Return the ids among `roots` that have a leaf, live or not."""
+        """Return those of `roots` that have a leaf, live or expired."""
         found: set[str] = set()
         for some in chunks(sorted(roots), self._limits.max_terms):
             by_root = {"roots": {"terms": {"field": "root", "size": len(some)}}}
@@ -130,21 +130,21 @@ class NodeSearch:
         return found
 
     def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:
-        """Return the nodes that lack a key of their signature, or are wrongly marked as leaf or root."""
+        """Return the nodes that lack a key of their signature, or whose mark as leaf or root is wrong."""
         wrong: list[StoredNode] = []
         keys = keys_of(stored, self.relation, NODES)
-        # A node that is indexed under nothing has no keys to check.
+        # Skip nodes that are not indexed under any key.
         indexed = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
         # Keys are checked per group, so a swap of keys between adjacent nodes would pass; interleave them.
         for group in interleaved(indexed, self._limits.checked_nodes):
             correct = {node.id for node in (yield from self._first(_correct_nodes(group)))}
             wrong += [node for node, _ in group if node.id not in correct]
-        # Some may have been deleted or written since they were read.
+        # Some nodes may have been deleted or written since they were read.
         unchanged = set((yield from self.by_id(node.id for node in wrong)))
         return [node for node in wrong if node in unchanged]
 
     def random_nodes(self, size: int) -> Requests[list[StoredNode]]:
-        """Return nodes chosen at random, at most 10,000."""
+        """Return randomly chosen nodes, at most 10,000."""
         at_random = {"function_score": {"query": EVERY_NODE, "random_score": {"seed": 0, "field": "seq"}}}
         return (yield from self._first(at_random, sort="_score"))[:size]
 
@@ -170,7 +170,7 @@ class NodeSearch:
         return self.count(live_leaves([root], live_since_ms))
 
     def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
-        """Count the leaves of each root that has any; those that live at a `seen` (inclusive)."""
+        """Count the leaves with at least this `seen`, by root; roots without leaves are left out."""
         found: dict[str, int] = {}
         after: dict[str, Any] = {}
         query = {"bool": {"filter": [{"term": {"leaf": True}}, *live_filter(live_since_ms)]}}
@@ -188,10 +188,10 @@ class NodeSearch:
         return self.count(EVERY_NODE)
 
     def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
-        """Count the nodes of several kinds.
+        """Count nodes of several kinds.
 
         Args:
-            new_since_ms: When a new node was made, at least; NO_TIME: all are new.
+            new_since_ms: The earliest time at which a new node was made; with NO_TIME, all nodes are new.
             live_since_ms: The least `seen` (inclusive) of a live node.
         """
         by_day: Query = {"calendar_interval": "day", "min_doc_count": 1}
@@ -223,7 +223,7 @@ class NodeSearch:
 
         Args:
             damaged: Collects the hits of unreadable nodes.
-            misplaced: Collects nodes that a search may miss or find in the wrong place; they are not yielded.
+            misplaced: Collects nodes whose other fields differ from their packed form; they are not yielded.
         """
         for query in (ROOTLESS, EVERY_NODE):
             pages = self._all(query, sort=["root", "seq"], versions=True, repeated=True)
@@ -237,7 +237,7 @@ class NodeSearch:
                     misplaced.append(node)
 
     def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
-        """Yield the pages that have documents of their own, some at a time; None for one that is damaged."""
+        """Yield lists of all documents of content hashes, and the hash in each; None if it is damaged."""
         for hits in self._all(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
             pages = (stored_in(hit, self.relation) for hit in hits)
             yield [
@@ -246,7 +246,7 @@ class NodeSearch:
             ]
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
-        """Yield nodes and pages that were made or seen later than these times, some at a time."""
+        """Yield lists of the nodes and content hashes made or seen after these times."""
         times = (("made", made_ms), ("seen", seen_ms))
         later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
         for hits in self._all({"bool": {"should": later}}, sort=["seq", "page"]):
@@ -263,7 +263,7 @@ class NodeSearch:
 
 
 def _correct_nodes(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:
-    """Return a query for the nodes of a group that are marked correctly and have keys of the group."""
+    """Return a query for the nodes of a group that are marked correctly and have the keys of the group."""
     marked: list[Query] = []
     for is_leaf in (True, False):
         ids = [node.id for node, _ in group if node.is_root is not is_leaf]
@@ -277,10 +277,10 @@ def _since(field: str, time_ms: int) -> Query:
 
 
 class NodeCache:
-    """Holds some thousands of nodes, each id once."""
+    """Holds some thousands of nodes, and finds near ones among them."""
 
     def __init__(self, nodes: Iterable[Stored], relation: Relation) -> None:
-        """Hold the nodes among some that are stored."""
+        """Hold each node once, and skip content hashes."""
         self._nodes = list({node.id: node for node in nodes if isinstance(node, StoredNode)}.values())
         self._index = NeighbourIndex(relation)
         self._index.add(b"".join(node.signature for node in self._nodes))

@@ -1,4 +1,4 @@
-"""The state of a forest and the age of its nodes, as documents of its index."""
+"""The state and the retention of a forest, as documents of its index."""
 
 import dataclasses
 from typing import Any
@@ -20,18 +20,18 @@ class ForestStatus:
     """The forest's state, and how long its nodes live."""
 
     state: State
-    # As the last owner set it; None if none has.
+    # The aging set by the last owner; None if no owner has set any.
     stored_aging: Aging | None
-    # Nodes with an earlier `seen` expired before the retention was made longer; NO_TIME if it never was.
+    # Nodes with an earlier `seen` had expired when the retention was extended; NO_TIME if it never was.
     dead_before_ms: int
 
     @property
     def aging(self) -> Aging:
-        """How long nodes live: as stored, or the default."""
+        """How long nodes live: the stored aging, or the default."""
         return self.stored_aging or DEFAULT_AGING
 
     def live_since_ms(self, aging: Aging) -> int:
-        """Return the least `seen` (inclusive) of a live node; NO_TIME if every node lives."""
+        """Return the least `seen` (inclusive) of a live node; NO_TIME if all nodes are live."""
         return max(self.dead_before_ms, self.state.live_since_ms(aging))
 
 
@@ -41,11 +41,11 @@ def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[Forest
     aging = yield from _read(forest, AGING_ID)
     aggregations = state_aggregations(seq="seq", time="made", latest_ms=latest_ms)
     answer = yield from aggregate(forest, {"match_all": {}}, aggregations)
-    # A crash may have left nodes that are newer than the state, or the state may be lost.
+    # After a crash, nodes may be newer than the stored state, or the state may be missing.
     state = stored.until(latest_ms).after(state_of(answer))
     dead_before_ms = aging.pop("dead_before_ms", NO_TIME)
     if latest_ms is not None and dead_before_ms > state.time_ms:
-        # It was set at a time in the future: ignore it.
+        # Ignore a time that was set while the forest's time was in the future.
         dead_before_ms = NO_TIME
     return ForestStatus(
         state=state, stored_aging=Aging(**aging) if aging else None, dead_before_ms=dead_before_ms
@@ -53,7 +53,7 @@ def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[Forest
 
 
 def read_server_time(forest: str) -> Requests[int]:
-    """Read the server's clock, milliseconds since 1970, which needs no privilege but to read the forest."""
+    """Read the server's clock, milliseconds since 1970. The privilege to read the forest is enough."""
     ranges = {"field": "seen", "ranges": [{"from": "now"}]}
     answer = yield from aggregate(forest, {"match_none": {}}, {"now": {"date_range": ranges}})
     return int(answer["now"]["buckets"][0]["from"])
@@ -66,12 +66,12 @@ def read_ordered_since(forest: str) -> Requests[int]:
 
 
 def state_document(state: State) -> Document:
-    """Return the document that keeps the state."""
+    """Return the document that stores the state."""
     return STATE_ID, {"state": dataclasses.asdict(state)}
 
 
 def aging_document(aging: Aging, *, dead_before_ms: int) -> Document:
-    """Return the document with the retention; nodes seen before `dead_before_ms` have expired for good."""
+    """Return the document with the retention. Nodes seen before `dead_before_ms` stay expired."""
     return AGING_ID, {"state": dataclasses.asdict(aging) | {"dead_before_ms": dead_before_ms}}
 
 
@@ -81,13 +81,13 @@ def ordered_since_document(seq: int) -> Document:
 
 
 def state_aggregations(*, seq: str, time: str, latest_ms: int | None = None) -> Query:
-    """Return the aggregations that `state_of` reads, over documents with those fields.
+    """Return the aggregations that `state_of` reads; `seq` and `time` are names of fields.
 
-    Times later than `latest_ms`, if given, are left out.
+    Times later than `latest_ms` are ignored.
     """
     known: Query = {"filter": {"exists": {"field": time}}}
     if latest_ms is not None:
-        # A document of a log has two times.
+        # Exclude whole documents, since a document of a log has two times.
         known["must_not"] = {"range": {time: {"gt": latest_ms, "format": "epoch_millis"}}}
     return {
         "seq": {"max": {"field": seq}},

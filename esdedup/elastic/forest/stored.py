@@ -1,8 +1,8 @@
-"""What a forest's index stores: nodes and pages, as values and as documents; and queries for them. Pure.
+"""Nodes and content hashes, as values and as documents of a forest's index; and queries for them. Pure.
 
-A document holds its node or page in packed form, which only the crate knows. Its other fields repeat parts of
-that, and only serve to find it. A node's document has the page of the arrival that made it, which for most
-nodes is the only one. Each other page that is remembered, with a node or none, has a document of its own.
+A document holds its node or content hash in packed form, which only the crate reads and writes. Its other
+fields repeat parts of the packed form, for searches. A node's document also has the content hash of the
+article that made it. Any other remembered content hash, with or without a node, has its own document.
 """
 
 import base64
@@ -23,18 +23,18 @@ Hit = dict[str, Any]
 Document = tuple[str, dict[str, Any]]
 """A document's id and its source."""
 JsonDocument = tuple[str, str]
-"""The same, with the source as JSON."""
+"""A document's id, and its source as JSON."""
 
 EDITS_SUFFIX = "-w-edits"
 """Suffix of the alias through which editors write, even while another process owns the forest."""
 
 _LEAST_GROUPS = 10
-# What `stored_of` reads.
+# The field that `stored_of` reads.
 _PACKED = ["packed"]
-# The fields that repeat parts of it, by which documents are found and sorted.
+# The fields that repeat parts of the packed form, to find and sort documents.
 _VALUES, _TIMES = ("root", "seq", "page"), ("made", "seen")
 _REPEATED: list[Any] = [*_VALUES, *({"field": name, "format": "epoch_millis"} for name in _TIMES)]
-# A simhash, or a hash of all that is compared.
+# A simhash, or a hash of a whole signature.
 _NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
 _PAGE = re.compile("[0-9a-f]{16}")
 
@@ -44,17 +44,17 @@ class Signed(Protocol):
 
     @property
     def signature(self) -> bytes:
-        """The bytes that the profile's relation compares."""
+        """The bytes that a `Relation` compares."""
 
 
 class StoredPage(NamedTuple):
-    """A remembered page."""
+    """A remembered content hash."""
 
-    # The id of the page, 16 hex digits.
+    # The content hash, 16 hex digits.
     page: str
-    # The id of the node that it got; None if it got none.
+    # The id of the node that texts with this hash get; None if they get none.
     node: str | None
-    # The forest's time when it was last seen, rounded up; NO_TIME if none was known.
+    # The forest's time when it was last seen, rounded up; NO_TIME if that was unknown.
     seen_ms: int
 
     @property
@@ -72,24 +72,24 @@ class StoredNode(NamedTuple):
     """A node as its document stores it."""
 
     id: str
-    # The id of its root; its own for a root.
+    # The id of its root; a root has its own id.
     root: str
-    # What the profile's relation compares, as bytes. A root that was recreated without its text has the
-    # signature of a leaf.
+    # The bytes that a `Relation` compares. A root that was recreated without its text may have the signature
+    # of a leaf.
     signature: bytes
-    # The number of the arrival that made it.
+    # The number of the article that made it.
     seq: int
-    # The forest's time when it was made, milliseconds since 1970; NO_TIME if none was known.
+    # The forest's time when it was made, milliseconds since 1970; NO_TIME if that was unknown.
     made_ms: int
-    # The forest's time when it was last needed, rounded up; NO_TIME if none was known.
+    # The forest's time when it was last seen, rounded up; NO_TIME if that was unknown.
     seen_ms: int
-    # The page of the arrival that made it, 16 hex digits, and when that was last seen; empty for a root that
-    # was recreated without its article.
+    # The content hash of the article that made it, 16 hex digits, and when that hash was last seen. Empty for
+    # a root that was recreated without its article.
     page: str = ""
     page_seen_ms: int = NO_TIME
     # The id of the root that this root is a part of, which may have expired; empty if there is none.
     part_of: str = ""
-    # The id of an earlier root that is a part of this root, likewise.
+    # The id of an earlier root that is a part of this root, which may have expired; empty if there is none.
     has_part: str = ""
 
     @property
@@ -99,7 +99,7 @@ class StoredNode(NamedTuple):
 
     @property
     def document_id(self) -> str:
-        """The id of its document: the node's own."""
+        """The id of its document, which is the node's id."""
         return self.id
 
     @property
@@ -109,16 +109,16 @@ class StoredNode(NamedTuple):
 
     @property
     def links(self) -> dict[str, str | None]:
-        """Its links as articles have them: None where there is none."""
+        """Its links as articles have them, with None for a missing link."""
         return {"part_of": self.part_of or None, "has_part": self.has_part or None}
 
     @property
     def own_page(self) -> StoredPage | None:
-        """The page of the arrival that made it; None if that is not known."""
+        """The content hash of the article that made it; None if it is unknown."""
         return StoredPage(self.page, self.id, self.page_seen_ms) if self.page else None
 
     def remembering(self, page: str, seen_ms: int) -> "Stored":
-        """Return the bytes to write so that a page is remembered with this node."""
+        """Return the node or content hash to write so that `page` is remembered with this node."""
         if self.page in {"", page}:
             return self._replace(page=page, page_seen_ms=seen_ms)
         return StoredPage(page, self.id, seen_ms)
@@ -129,7 +129,7 @@ Stored = StoredNode | StoredPage
 
 
 def page_name(page: int) -> str:
-    """Return the id of a page as documents have it; empty for NO_PAGE."""
+    """Return a content hash as documents have it; empty for NO_PAGE."""
     return "" if page == NO_PAGE else f"{page:016x}"
 
 
@@ -139,12 +139,12 @@ def is_node_id(name: object) -> TypeGuard[str]:
 
 
 def is_page_id(name: object) -> bool:
-    """Return whether `name` can be the id of a page: 16 hex digits."""
+    """Return whether `name` can be a content hash: 16 hex digits."""
     return isinstance(name, str) and _PAGE.fullmatch(name) is not None
 
 
 def unpack(packed: bytes, relation: Relation) -> Stored | None:
-    """Return the node or page that `Relation.core` has packed; None if it is of another length than these."""
+    """Return the node or content hash in packed bytes; None if the length is invalid."""
     fields = relation.core.unpack(packed)
     if fields is None:
         return None
@@ -157,7 +157,7 @@ def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[A
 
 
 def genuine(nodes: Sequence[StoredNode], relation: Relation) -> list[StoredNode]:
-    """Return the nodes with their own signature: a recreated root may have that of a leaf."""
+    """Return the nodes with a signature of their own; a recreated root may have a leaf's."""
     names = relation.ids(signatures_of(nodes, relation))
     return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
 
@@ -165,39 +165,39 @@ def genuine(nodes: Sequence[StoredNode], relation: Relation) -> list[StoredNode]
 def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:
     """Recreate a lost root from one of its leaves.
 
-    Its signature is read from its id if the profile allows that. Otherwise it is the leaf's, until an
-    article brings the root's own.
+    Its signature is read from its id if the profile allows that. Otherwise it has the leaf's signature until
+    an article with the root's own text arrives.
     """
     signature = relation.signature_of(root_id) or leaf.signature
     return leaf._replace(id=root_id, root=root_id, signature=signature, page="", page_seen_ms=NO_TIME)
 
 
 def stored_in(hit: Hit, relation: Relation) -> Stored | None:
-    """Read a node or page from a hit of `search_body`; None if it is neither, or damaged."""
+    """Read a node or content hash from a hit of `search_body`; None if it is neither, or damaged."""
     found = next((unpack(packed, relation) for packed in packed_of([hit])), None)
-    # Hits have an id only if the search asked for it.
+    # Hits have an id only if the search requested it.
     return None if found is None or hit.get("_id", found.document_id) != found.document_id else found
 
 
 def packed_of(hits: Iterable[Hit]) -> list[bytes]:
-    """Read nodes and pages from hits of `search_body` as they were packed."""
+    """Return the packed nodes and content hashes of hits of `search_body`."""
     fields = (hit.get("fields", {}).get("packed", []) for hit in hits)
-    # OpenSearch leaves the padding out, and more than is needed does no harm.
+    # OpenSearch omits the padding; too much padding does no harm.
     return [base64.b64decode(f"{values[0]}==") for values in fields if len(values) == 1]
 
 
 def stored_of(hits: Iterable[Hit], relation: Relation) -> list[Stored]:
-    """Read nodes and pages from hits of `search_body`, leaving out damaged ones."""
+    """Read nodes and content hashes from hits of `search_body`, leaving out damaged documents."""
     return [found for hit in hits if (found := stored_in(hit, relation)) is not None]
 
 
 def nodes_of(hits: Iterable[Hit], relation: Relation) -> list[StoredNode]:
-    """Read nodes from hits of `search_body`, without pages and damaged documents."""
+    """Read nodes from hits of `search_body`, leaving out content hashes and damaged documents."""
     return [each for each in stored_of(hits, relation) if isinstance(each, StoredNode)]
 
 
 def agrees(hit: Hit, stored: Stored) -> bool:
-    """Return whether the fields of a hit that was read with `repeated` are those of the node or page."""
+    """Return whether the fields of a hit, read with `repeated`, agree with its node or content hash."""
     expected: dict[str, Any] = {"page": stored.page, "seen": stored.seen_ms}
     if isinstance(stored, StoredNode):
         expected |= {"root": stored.root, "seq": stored.seq, "made": stored.made_ms}
@@ -208,7 +208,7 @@ def agrees(hit: Hit, stored: Stored) -> bool:
 
 
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
-    """Return the keys of each: those of all representatives under which it is indexed."""
+    """Return for each signature the keys of all representatives under which it is indexed."""
     return relation.terms(b"".join([each.signature for each in signed]), layout, are_indexed=True)
 
 
@@ -219,12 +219,12 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
 
 
 def json_documents(packed: Iterable[bytes], relation: Relation) -> list[JsonDocument]:
-    """Convert nodes and pages in packed form to documents, leaving out unknown times."""
+    """Convert packed nodes and content hashes to documents, leaving out unknown times."""
     return relation.core.documents([*packed], NODES)
 
 
 def unchanged(document: Mapping[str, Any]) -> dict[str, int]:
-    """Return the parameters that make a request fail if a document was written after this reading."""
+    """Return the parameters that make a write fail if the document has been written since it was read."""
     return {"if_seq_no": document["_seq_no"], "if_primary_term": document["_primary_term"]}
 
 
@@ -236,10 +236,10 @@ def search_body(
     versions: bool = False,
     repeated: bool = False,
 ) -> dict[str, Any]:
-    """Return the body of a search for nodes and pages.
+    """Return the body of a search for nodes and content hashes.
 
-    With `versions`, hits have ``_id``, ``_seq_no`` and ``_primary_term`` too, which takes longer; with
-    `repeated`, the fields that `agrees` checks, which takes much longer.
+    With `versions`, hits also have ``_id``, ``_seq_no`` and ``_primary_term``, which takes longer. With
+    `repeated`, they have the fields that `agrees` checks, which takes much longer.
     """
     return {
         "query": query,
@@ -252,7 +252,7 @@ def search_body(
 
 
 def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
-    """Return filters for documents with at least this `seen`; none for NO_TIME, when everything lives."""
+    """Return filters for documents with at least this `seen`; none for NO_TIME, since all are live then."""
     return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
 
 

@@ -1,4 +1,4 @@
-"""Writes to a forest, for its one owner while it holds the lease."""
+"""Writes to a forest, for the owner that holds its lease."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,10 +20,10 @@ from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
-# Documents of up to a megabyte in one request.
+# Documents in one request, each of up to a megabyte.
 _LEARNED_AT_ONCE = 8
-# Shorter than the client's patience, so that a write on which the client has given up cannot take effect
-# after the client's next write.
+# Shorter than the client's timeout, so that a write that the client has given up cannot take effect after
+# the client's next write.
 _TIMEOUT = "30s"
 
 
@@ -37,7 +37,7 @@ class ForestWriter(Closing):
         self._thread = SerialThread("esdedup-writer")
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
-        # Why the last write failed: then nothing more is written before `forget_failure`.
+        # Why the last write failed. Nothing more is written then until `forget_failure`.
         self.failure: BaseException | None = None
         self.lease.acquire()
         with self.released_on_error():
@@ -47,7 +47,7 @@ class ForestWriter(Closing):
 
     @contextlib.contextmanager
     def released_on_error(self) -> Iterator[None]:
-        """Release the lease if the body fails, for callers that have not entered the writer yet."""
+        """Release the lease if the body fails; for use before the writer's own `with` block begins."""
         try:
             yield
         except BaseException:
@@ -56,18 +56,18 @@ class ForestWriter(Closing):
             raise
 
     def close(self) -> None:
-        """Make all writes visible to searches, and release the lease; in a forked process do nothing."""
+        """Make all writes visible to searches, and release the lease. Does nothing in a forked process."""
         if is_inherited(self.index.client):
             return
         try:
-            # Callers that wait for a write are told if it fails.
+            # The future of a write reports its failure, so none is raised here.
             self.settle()
-            # A lost forest was reported already.
+            # A lost forest has been reported already.
             if not self.lease.is_lost:
                 with self.noticing_deletion():
                     self.index.refresh()
         except ServerUnavailable:
-            # Releasing the lease would wait for the server again.
+            # A release would wait for the server again.
             self.lease.give_up()
             raise
         finally:
@@ -93,9 +93,9 @@ class ForestWriter(Closing):
     def write(
         self, packed: Sequence[bytes], *, state: State | None = None, learned: Sequence[Document] = ()
     ) -> None:
-        """Write the state, then the nodes and pages in their order, then what was learned.
+        """Write the state, then the nodes and content hashes in their order, then learned boilerplate.
 
-        Writing the same again changes nothing. After an error, part of it may be written.
+        Repeating a write changes nothing. After an error, part of it may have been written.
         """
         self.begin(packed, state=state, learned=learned).result()
 
@@ -110,7 +110,7 @@ class ForestWriter(Closing):
         """Begin to write as `write` does, in a thread; return a future that is done when all is written.
 
         Args:
-            log: The same, as a log has it. None: if the forest has one, it gets all of them whole.
+            log: The entries of `packed` for a log. With None, a log gets all of `packed` in full.
 
         Raises:
             EsdedupError: An earlier write has failed.
@@ -145,24 +145,24 @@ class ForestWriter(Closing):
         return self._log.number
 
     def log_since(self, count: int) -> int:
-        """Return the first document of a log that may contain the last `count` batches."""
-        # After a failure another document was begun.
+        """Return the number of the first log document that may contain the last `count` batches."""
+        # One more, since another document is begun after a failure.
         return 1 if self._log is None else self._log.number - count - 1
 
     def flush(self) -> None:
-        """Wait for all writes; raise the error of one that failed."""
+        """Wait for all writes; raise the error if one has failed."""
         self.settle()
         if self.failure is not None:
             raise self.failure
 
     def settle(self) -> None:
-        """Wait until no write is in progress, whether they fail or not."""
+        """Wait until no write is in progress, without raising the error of a failed write."""
         refuse_inherited(self.index.client)
-        # Wait for a job of its own: an exception from a signal handler may have lost the future of a write.
+        # Wait for an empty job, since an exception from a signal handler may have lost the future of a write.
         self._thread.begin(lambda: None).result()
 
     def forget_failure(self) -> None:
-        """Let writing begin anew, after a failure."""
+        """Allow writes again after a failure."""
         self.settle()
         self.failure = None
         if self._log is not None:
@@ -174,7 +174,7 @@ class ForestWriter(Closing):
         self._put([document])
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
-        """Delete the hits of a search with versions, unless written since; return how many were deleted."""
+        """Delete the documents of hits with versions, unless written since; return how many were deleted."""
         self.settle()
         operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
@@ -207,8 +207,8 @@ class ForestWriter(Closing):
         return bool(result["status"] < HTTPStatus.MULTIPLE_CHOICES)
 
     def _is_removed(self, result: Result) -> bool:
-        # A node that is gone has status 404 without an error, unlike a missing alias.
+        # A missing document has status 404 without an error, unlike a missing alias.
         if result["status"] == HTTPStatus.NOT_FOUND and "error" in result:
             raise self.lease.lost()
-        # A node that has changed since it was found, or that is gone, stays.
+        # A document that has changed since it was read is kept.
         return result["status"] in {HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}

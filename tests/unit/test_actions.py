@@ -1,4 +1,4 @@
-"""Actions: which are articles, what is added to them, and when an article counts as published."""
+"""Bulk actions: which contain articles, the dedup objects added to them, and publication dates."""
 
 import contextlib
 import dataclasses
@@ -66,7 +66,7 @@ DEDUP = {
 }
 
 
-def test_an_action_with_a_source() -> None:
+def test_the_dedup_object_is_added_to_the_source() -> None:
     action = {"_index": "news", "_id": "1", "_source": {"text": "hello", "n": 1}, "routing": "x"}
     assert enrich(action) == {
         "_index": "news",
@@ -77,20 +77,20 @@ def test_an_action_with_a_source() -> None:
     assert action["_source"] == {"text": "hello", "n": 1}
 
 
-def test_a_flat_action_and_a_json_document() -> None:
+def test_flat_actions_and_json_documents_are_accepted() -> None:
     assert enrich({"_id": "1", "text": "hello"})["_source"] == {"text": "hello", "dedup": DEDUP}
     assert enrich('{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
     assert enrich(b'{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
 
 
-def test_an_action_that_is_routed_by_its_root() -> None:
+def test_routing_by_root_replaces_other_routing() -> None:
     for routing in ({}, {"routing": "x"}, {"_routing": "x"}):
         routed = enrich({"_id": "1", "text": "hello", **routing}, route_by_root=True)
         assert routed == {"_id": "1", "routing": "r" * 16, "_source": {"text": "hello", "dedup": DEDUP}}
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_an_update_that_carries_the_text(flat: bool) -> None:
+def test_an_update_with_a_text_gets_dedup_objects(flat: bool) -> None:
     body = {"doc": {"text": "hello"}, "upsert": {"text": "hello", "new": True}}
     action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
     # The article may have a date, which the update does not change.
@@ -105,7 +105,7 @@ def test_an_update_that_carries_the_text(flat: bool) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"upsert": {"text": "hello", "old": True}}])
-def test_an_upsert_makes_the_article(given: dict[str, Any]) -> None:
+def test_doc_as_upsert_gets_a_separate_upsert(given: dict[str, Any]) -> None:
     """Without a date, a new article counts as published on arrival; an existing one keeps its date."""
     action = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True, **given}
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
@@ -118,7 +118,7 @@ def test_an_upsert_makes_the_article(given: dict[str, Any]) -> None:
     }
 
 
-def test_each_part_of_an_update_has_its_date() -> None:
+def test_each_part_of_an_update_has_its_own_date() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_788_800_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     dated = {"text": "hello", FIELDS.time: dated_ms}
@@ -140,11 +140,11 @@ def test_each_part_of_an_update_has_its_date() -> None:
         {"_op_type": "update", "_id": "1", "script": {"source": "x"}},
     ],
 )
-def test_what_passes_through(action: dict[str, Any]) -> None:
+def test_actions_without_articles_pass_through(action: dict[str, Any]) -> None:
     assert read_action(action, INDEX, position=1, now_ms=NOW_MS) is action
 
 
-def test_old_dates_count_where_old_articles_are_expected() -> None:
+def test_old_dates_are_accepted_only_in_a_backfill() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
     arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     for backfill, expected_ms in ((False, arrived_ms), (True, dated_ms)):
@@ -159,7 +159,7 @@ def test_old_dates_count_where_old_articles_are_expected() -> None:
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
+def test_updating_only_the_date_updates_the_dedup_object(flat: bool) -> None:
     doc = {FIELDS.time: DATED_MS, "n": 1}
     body = {"doc": doc, "detect_noop": False}
     action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
@@ -180,7 +180,7 @@ def test_updating_only_the_date_moves_the_article(flat: bool) -> None:
         {"doc": None},
     ],
 )
-def test_an_update_without_a_credible_date_moves_nothing(update: dict[str, Any]) -> None:
+def test_an_update_without_a_credible_date_changes_nothing(update: dict[str, Any]) -> None:
     action = {"_op_type": "update", "_id": "1", "_source": update}
     assert read_action(action, INDEX, position=1, now_ms=NOW_MS, backfill=True) is action
 
@@ -203,7 +203,7 @@ FORGED = [
         {"doc": {"text": "hello", "published_at": DATED_MS}, "upsert": {"clicks": 0}, "doc_as_upsert": True},
     ],
 )
-def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
+def test_updates_cannot_set_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
     """A caller's root would replace the forest's, since Elasticsearch merges an update into the article."""
 
     def of_forest(source: Any) -> Any:
@@ -225,14 +225,13 @@ def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[s
         {"doc": {"clicks": 3}, "upsert": {"dedup": {"root": "x"}}, "doc_as_upsert": False},
     ],
 )
-def test_no_update_makes_an_article_without_a_text(update: Any) -> None:
+def test_updates_cannot_create_articles_without_a_text(update: Any) -> None:
     """The article would have no root."""
     with pytest.raises(ArticleRejected, match="would create an article without a text"):
         read_action({"_op_type": "update", "_id": "1", "_source": update}, INDEX, position=1, now_ms=NOW_MS)
 
 
 def nested(brackets: str, levels: int) -> str:
-    """JSON in JSON."""
     opening, closing = brackets[0], brackets[1]
     key = '"a":' if opening == "{" else ""
     return (opening + key) * levels + "1" + closing * levels
@@ -291,13 +290,13 @@ def test_articles_may_be_nested_up_to_a_limit(brackets: str) -> None:
         (17, "action 1", "is a int"),
     ],
 )
-def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
+def test_invalid_actions_are_rejected(action: Any, article: str, reason: str) -> None:
     with pytest.raises(ArticleRejected, match=reason) as caught:
         read_action(action, INDEX, position=1, now_ms=NOW_MS)
     assert caught.value.article == article
 
 
-def test_without_a_fingerprint() -> None:
+def test_an_article_without_a_fingerprint_gets_a_lone_root() -> None:
     dedup = enrich({"_index": "news", "_id": "1", "text": ""}, LONE)["_source"]["dedup"]
     assert dedup == {
         "page": "a" * 16,
@@ -326,7 +325,7 @@ def test_lone_roots_are_stable_and_distinct() -> None:
     assert len({*roots, lone_root("news", None, nonce="b")}) == len(roots) + 1
 
 
-def test_aliases_make_no_other_origin() -> None:
+def test_an_alias_gives_the_origin_of_its_index() -> None:
     def origin(given: str, own: str) -> int:
         action = {"_index": given, "_id": "1", "text": "x"}
         return article_action(action, dataclasses.replace(INDEX, name=own)).origin
@@ -334,7 +333,7 @@ def test_aliases_make_no_other_origin() -> None:
     assert origin("news", "news-1") == origin("news-1", "news-1") != origin("news", "news-2")
 
 
-def test_other_field_names() -> None:
+def test_field_names_can_be_configured() -> None:
     fields = Fields(text="body.plain", time="meta.date", dedup="near")
     read = article_action(
         {"_id": "1", "body": {"plain": "hello"}, "meta": {"date": CHECKED_AT_MS}},
@@ -348,7 +347,7 @@ def test_partitions_are_about_equal() -> None:
     counts = Counter(partition_of(f"{number:032x}") for number in range(25_600))
     assert len(counts) == 256
     assert 50 < min(counts.values()) <= max(counts.values()) < 150
-    # Written into articles: another value would part the roots of old ones otherwise.
+    # The values must not change, because articles store them.
     assert [partition_of(root) for root in ("r" * 16, "0" * 32, "~abc")] == [28, 31, 234]
 
 
@@ -382,16 +381,16 @@ TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
         (time_ms("1923-04-05"), False, True),
     ],
 )
-def test_a_date_is_believed_or_the_arrival_counts(dated_ms: int, live: bool, backfill: bool) -> None:
+def test_implausible_dates_are_replaced_by_the_arrival(dated_ms: int, live: bool, backfill: bool) -> None:
     for is_backfill, is_believed in ((False, live), (True, backfill)):
         believed_ms, _ = judged(iso(dated_ms), dated_ms)
         published = published_ms(believed_ms, arrived_ms=CHECKED_AT_MS, backfill=is_backfill)
         assert published == (dated_ms if is_believed else CHECKED_AT_MS)
 
 
-def test_without_a_date_the_arrival_counts() -> None:
+def test_a_missing_date_is_replaced_by_the_arrival() -> None:
     assert published_ms(None, arrived_ms=CHECKED_AT_MS, backfill=False) == CHECKED_AT_MS
-    # Before the forest has a time, even a date is one that it did not believe.
+    # Without an arrival time, no date can be checked, so none is used.
     assert published_ms(CHECKED_AT_MS, arrived_ms=NO_TIME, backfill=True) is None
 
 
@@ -407,7 +406,7 @@ def test_without_a_date_the_arrival_counts() -> None:
         (None, None),
     ],
 )
-def test_a_date_that_cannot_be_right(
+def test_wrong_dates_are_logged_once(
     value: object, wrong: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     milliseconds, why = judged(value, time_reader(None)(value))
@@ -438,12 +437,12 @@ def test_a_date_that_cannot_be_right(
     ],
     ids=range(10),
 )
-def test_a_date_is_read_by_its_format(time_format: str | None, value: Any, read: str | None) -> None:
+def test_dates_are_parsed_in_the_mapped_format(time_format: str | None, value: Any, read: str | None) -> None:
     assert time_reader(time_format)(value) == (None if read is None else time_ms(read))
 
 
 @pytest.mark.parametrize("known", ["abc", "1.5", [1], {}, 10**22])
-def test_times_from_another_process_are_numbers_or_none(known: Any) -> None:
+def test_invalid_times_from_another_process_are_ignored(known: Any) -> None:
     action = {"_index": "news", "_id": "1", "_source": {"text": "x"}, KNOWN_MS: known}
     read = read_action(action, INDEX, position=1, now_ms=NOW_MS)
     assert isinstance(read, ArticleAction)

@@ -1,4 +1,4 @@
-"""When two whole texts agree: by wording, figures and length; and which texts that brings together."""
+"""Agreement of whole texts by wording, figures and length, and the clusters that result."""
 
 import dataclasses
 import itertools
@@ -26,7 +26,7 @@ RULES = Agreement()
 def signature(
     changed: int = 0, *, units: int = 10_000, runs: int = 1_000, figures: int = 0, odd_bits: int = 0
 ) -> np.ndarray:
-    """Make a text whose sketches differ in `changed` bins, and in `odd_bits`, from another one made here."""
+    """Make a signature that differs from the default in `changed` bins and `odd_bits` of its sketches."""
     codes = np.ones(BINS, np.uint64)
     codes[:changed] = 2
     made = np.zeros(1, SIGNATURE)
@@ -40,7 +40,7 @@ def compare(one: np.ndarray, other: np.ndarray, rules: Agreement = RULES) -> Com
     return Comparison.of(one, other, rules)
 
 
-def test_the_shorter_the_stricter() -> None:
+def test_shorter_texts_must_resemble_each_other_more() -> None:
     needed = [compare(signature(units=each), signature()).needed[0] for each in (0, 10, 60, 120, 600)]
     assert needed == pytest.approx([0.745, 0.745, 0.745, 0.7025, 0.6685])
     half = Agreement(resemblance=0.4)
@@ -59,17 +59,17 @@ def test_the_threshold_is_inclusive(units: int) -> None:
 @pytest.mark.parametrize(
     ("changed", "units", "runs", "agree", "may_join", "is_part"),
     [
-        # Half of the other, and all of it in there: a resemblance of 0.51.
+        # Half as long as the other text, and wholly contained in it: a resemblance of 0.51.
         (83, 500, 500, True, True, True),
         (83, 40, 500, True, True, False),
         (83, 39, 500, False, False, False),
-        # 0.93, 0.91, 0.89, 0.878 and 0.87 of it in there; a part needs 0.88.
+        # 0.93, 0.91, 0.89, 0.878 and 0.87 of it are contained in the other; a part needs 0.88.
         (94, 500, 500, True, True, True),
         (96, 500, 500, False, True, True),
         (99, 500, 500, False, True, True),
         (100, 500, 500, False, True, False),
         (101, 500, 500, False, False, False),
-        # Less than half of the other.
+        # Less than half as long as the other text.
         (92, 500, 470, True, True, True),
         (92, 500, 469, False, True, True),
         (104, 500, 420, False, True, True),
@@ -92,37 +92,39 @@ def test_an_excerpt_of_half_a_text_agrees_with_it(
 @pytest.mark.parametrize(
     ("figures", "units", "replaced", "agree"),
     [
-        # None of a few figures in a short text, one from 140 units on.
+        # No figure may differ in a text of less than 140 units with few figures; in a longer text, one may.
         ((1, 1), 139, 1, False),
         ((1, 1), 140, 1, True),
         ((9, 9), 279, 2, False),
         ((9, 9), 280, 2, True),
-        # One of 13 is 4 %, rounded.
+        # Of 12 figures, 4 % is rounded to none; of 13, to one.
         ((12, 12), 20, 1, False),
         ((13, 13), 20, 1, True),
         ((37, 37), 20, 2, False),
         ((38, 38), 20, 2, True),
-        # No more than half of them, or three.
+        # At most half of the figures may differ, or three if that is more.
         ((4, 4), 10_000, 3, True),
         ((4, 4), 10_000, 4, False),
         ((10, 10), 10_000, 5, True),
         ((10, 10), 10_000, 7, False),
-        # No more than ten, however long the texts are.
+        # At most ten may differ, however long the texts are.
         ((30, 30), 10_000, 10, True),
         ((30, 30), 10_000, 14, False),
-        # Those that one of the texts has more do not count.
+        # Additional figures in one of the texts do not count.
         ((4, 20), 20, 0, True),
         ((12, 28), 20, 8, False),
     ],
 )
-def test_few_figures_may_be_others(figures: tuple[int, int], units: int, replaced: int, agree: bool) -> None:
+def test_only_few_figures_may_differ(
+    figures: tuple[int, int], units: int, replaced: int, agree: bool
+) -> None:
     ours, theirs = figures
-    # As many bits as are odd most often after that many figures.
+    # The expected number of odd bits for that many figures.
     odd_bits = round(32 * (1 - (1 - 2 / 64) ** (2 * replaced + theirs - ours)))
     one = signature(units=units, figures=ours)
     other = signature(units=units, figures=theirs, odd_bits=odd_bits)
     assert {bool(compare(*pair).agree[0]) for pair in ((one, other), (other, one))} == {agree}
-    # Nothing else makes up for them.
+    # Not even equal wording makes up for different figures.
     assert compare(one, other).resemblance[0] == 1
     assert compare(one, other).may_join[0] == agree
 
@@ -130,13 +132,13 @@ def test_few_figures_may_be_others(figures: tuple[int, int], units: int, replace
 @pytest.mark.parametrize(
     ("changed", "runs", "replaced", "agree"),
     [
-        # 6 % of the words are others, and two of ten figures may be; 15 %, and none.
+        # If 6 % of the words differ, two of ten figures may differ; if 15 % do, none may.
         (20, 1_000, 2, True),
         (45, 1_000, 1, False),
-        # One has a line more, such as a contact that is left out of the other: half as many words are others.
+        # One text has an additional line, such as a contact, so only half as many words were replaced.
         (45, 1_050, 2, False),
         (45, 1_200, 2, True),
-        # 4 % are, and three of ten figures may be; 7 %, and two.
+        # If 4 % of the words differ, three of ten figures may differ; if 7 % do, two may.
         (20, 1_040, 3, True),
         (30, 1_060, 3, False),
     ],
@@ -168,7 +170,7 @@ FILLED_IN = {
 
 
 @pytest.mark.parametrize("language", FORMS)
-def test_forms_of_others_differ_and_corrected_ones_agree(language: str) -> None:
+def test_forms_of_different_people_differ_and_corrections_agree(language: str) -> None:
     names, places = FILLED_IN[language]
     form = FORMS[language]
 
@@ -196,7 +198,7 @@ NOTICES = {
 
 @pytest.mark.parametrize("language", NOTICES)
 def test_names_alone_tell_forms_apart(language: str) -> None:
-    """A name that is corrected wherever it stands parts nothing, also with another word."""
+    """A name corrected throughout does not separate versions, even if another word changes with it."""
     form = " ".join([FORMS[language].format(name="", age="", place="")] * 2)
     apart = 0
     for seed in range(40):
@@ -236,19 +238,19 @@ def damaged(runs: int) -> np.ndarray:
     return np.array([((0,) * 9, (0,) * WORDS, 0, 0, 0, 0, runs, 0, 0, 0)], SIGNATURE)
 
 
-# No text has numbers from 32,768 to 33,791: they stand for smaller ones than those before them.
+# No text has stored counts from 32,768 to 33,791: they would decode to less than 32,767 does.
 @example(damaged(2), damaged(32_768), RULES)
 @given(
     signatures, signatures, st.sampled_from([RULES, Agreement(resemblance=0.4), Agreement(resemblance=0.95)])
 )
-def test_comparison_is_symmetric_and_as_the_model_has_it(
+def test_comparison_is_symmetric_and_matches_the_model(
     one: np.ndarray, other: np.ndarray, rules: Agreement
 ) -> None:
     there, back = compare(one, other, rules), compare(other, one, rules)
     plain = comparison.compare(one, other, rules)
     for field in dataclasses.fields(Comparison):
         found = getattr(there, field.name)
-        # Which of two versions is the later one makes a difference.
+        # These two fields depend on which version is the later one.
         is_symmetric = field.name not in {"by_member", "to_root"}
         assert not is_symmetric or found.tobytes() == getattr(back, field.name).tobytes()
         assert found.tobytes() == getattr(plain, field.name).tobytes(), field.name
@@ -270,13 +272,13 @@ def test_figures_are_counted_as_in_the_model() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"short_units": 0}, {"resemblance": 1.1}, {"root_slack": -0.1}, {"units_a_figure": 0}]
 )
-def test_senseless_thresholds_are_refused(wrong: dict[str, float]) -> None:
+def test_invalid_thresholds_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(SettingError, match=next(iter(wrong))):
         Agreement(**wrong)  # type: ignore[arg-type]
 
 
 def roots(texts: Iterable[list[str]], profile: Profile = VERIFIED) -> list[int]:
-    """Return the number of each text's root, if they arrive in this order."""
+    """Return the position of each text's root when the texts arrive in this order."""
     each = [given.root for given in assigned([" ".join(text) for text in texts], profile)]
     return [each.index(root) for root in each]
 
@@ -291,7 +293,7 @@ def rule(one: list[str], other: list[str], profile: Profile = VERIFIED) -> Rule:
 
 
 def bulletin(count: int, figures: list[str], seed: int) -> list[str]:
-    """Return `count` words, and figures among them at equal distances."""
+    """Return `count` words with the figures inserted at equal distances."""
     text = words(count, seed)
     step = count // len(figures)
     return list(
@@ -308,7 +310,7 @@ ISSUE, VALUES, TWELVE = numbers(4, 100), numbers(7, 100), numbers(12, 1)
 @pytest.mark.parametrize(
     ("count", "ours", "theirs", "expected"),
     [
-        # Figures tell issues of a template apart, even if they are few of its words.
+        # Figures tell issues of a template apart, even if few of its words are figures.
         (120, ISSUE, numbers(4, 200), Rule.OTHER_FIGURES),
         # Today's values replace yesterday's; all but one occur in both texts.
         (91, VALUES, VALUES[1:] + numbers(1, 200), Rule.OTHER_FIGURES),
@@ -316,7 +318,7 @@ ISSUE, VALUES, TWELVE = numbers(4, 100), numbers(7, 100), numbers(12, 1)
     ],
     ids=["next issue", "next day", "one corrected"],
 )
-def test_figures_part_bulletins_and_a_correction_does_not(
+def test_figures_separate_bulletins_but_a_correction_does_not(
     count: int, ours: list[str], theirs: list[str], expected: Rule, seed: int
 ) -> None:
     one, other = (bulletin(count, each, seed) for each in (ours, theirs))
@@ -326,7 +328,7 @@ def test_figures_part_bulletins_and_a_correction_does_not(
 
 @pytest.mark.parametrize("count", [4, 40, 400])
 def test_the_next_issue_of_a_table_stays_apart(count: int) -> None:
-    """However many figures differ: from some number on, the sketch cannot tell how many."""
+    """Even if so many figures differ that the sketch cannot count them."""
     joined = 0
     for seed in range(20):
         ours, theirs = (bulletin(25 * count, numbers(count, issue), seed) for issue in (seed, seed + 100))
@@ -334,10 +336,10 @@ def test_the_next_issue_of_a_table_stays_apart(count: int) -> None:
     assert joined <= 1
 
 
-def test_small_steps_lead_no_further_than_half() -> None:
+def test_small_changes_add_up_to_half_at_most() -> None:
     further = 0
     for seed in range(10):
-        # Of 400 words, eight are new in each version: a resemblance of 0.96 to the one before.
+        # Each version replaces eight of 400 words: a resemblance of 0.96 to the previous version.
         story = words(700, seed)
         versions = [story[at : at + 400] for at in range(0, 200, 8)]
         found = roots(versions)
@@ -360,12 +362,12 @@ def test_excerpt_and_story_join_in_either_order(start: int) -> None:
         assert found[-1] is rule(excerpt, story)
         together = [0, 0 if found[-1] is Rule.EXCERPT else 1]
         assert roots([story, excerpt]) == roots([excerpt, story]) == together
-    # Rarely, no run is found in both, or the estimate is too low.
+    # Rarely, the two share no run, or the estimate is too low.
     assert found.count(Rule.EXCERPT) >= 38
 
 
 def test_an_excerpt_of_the_longest_text_joins_it() -> None:
-    """It has 150,000 units, which do not fit into 16 bits."""
+    """Its 150,000 units do not fit into 16 bits."""
     chance = random.Random(1)
     story = "".join(chance.choices([chr(code) for code in range(0x4E00, 0x9F00)], k=150_000))
     assert rule([story], [story[10_000:100_000]]) is Rule.EXCERPT
@@ -381,7 +383,7 @@ def test_two_disjoint_halves_join_their_root() -> None:
     story = words(400, 1)
     one, other = story[:202], story[198:]
     assert roots([one, other]) == [0, 1]
-    # The story joins one of them; nothing joins them to each other.
+    # The story joins one of the halves, but does not bring them together.
     assert roots([one, other, story])[:2] == [0, 1]
     assert rule(one, other) in {Rule.NOTHING_IN_COMMON, Rule.UNLIKE}
 
@@ -395,8 +397,8 @@ def test_a_round_up_never_joins_its_stories(stories: int, seed: int) -> None:
     assert roots([*parts, round_up]) == list(range(stories + 1))
 
 
-def test_a_round_up_draws_two_stories_together_at_most() -> None:
-    """Each story is nearly half of it, and the others are very short."""
+def test_a_round_up_joins_at_most_two_stories() -> None:
+    """Two stories are nearly half of it each, and the third is very short."""
     drawn = []
     for seed in range(10):
         parts = [words(count, 10 * seed + each) for each, count in enumerate((198, 198, 4))]
@@ -408,7 +410,7 @@ def test_a_round_up_draws_two_stories_together_at_most() -> None:
 
 
 def with_others(text: list[str], share: float, seed: int) -> list[str]:
-    """Return a text of which the last part is another."""
+    """Replace the end of a text, keeping a `share` of it."""
     kept = round(len(text) * share)
     return text[:kept] + words(len(text) - kept, seed)
 
@@ -423,7 +425,7 @@ def with_others(text: list[str], share: float, seed: int) -> list[str]:
         (0.95, 0.95, False),
     ],
 )
-def test_users_say_how_much_texts_resemble_each_other(
+def test_users_can_set_the_required_resemblance(
     kept: float, resemblance: float | None, together: bool
 ) -> None:
     profile = VERIFIED.with_changes(resemblance=resemblance)

@@ -1,4 +1,4 @@
-"""Batches: they end by number, size and time, lose nothing, and are decided one ahead."""
+"""Batches end by number, size or time, lose no items, and are decided one ahead."""
 
 import asyncio
 import itertools
@@ -73,12 +73,12 @@ def test_an_error_comes_after_the_items_before_it(flush_interval_s: float | None
         next(found)
 
 
-def test_a_trickle_is_flushed_while_it_waits_for_more() -> None:
+def test_slow_items_are_flushed_before_more_arrive() -> None:
     more = threading.Event()
 
     def trickle() -> Iterator[int]:
         yield from (1, 2)
-        # Ends by itself if the batch never comes.
+        # Fails instead of hanging if the batch never comes.
         assert more.wait(60)
         yield 3
 
@@ -218,7 +218,7 @@ def test_the_size_of_articles_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Assigning:
-    """Gives each article its text as root, notes which it was given, and fails if the last one is `fails`."""
+    """A fake forest that gives each article its text as root, and raises an error after the text `fails`."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -272,12 +272,12 @@ def test_one_batch_is_assigned_while_another_is_used(flush_interval_s: float | N
     assert first["_source"]["dedup"]["root"] == "a"
     if flush_interval_s is None:
         forest.await_given(4)
-        # And not the one after that.
+        # The batch after that is not assigned yet.
         assert forest.given == [*"abcd"]
     assert [first["_id"], *(each["_id"] for each in found)] == [*"abcdefg"] == forest.given
 
 
-def test_an_error_ahead_follows_what_was_assigned_before() -> None:
+def test_an_error_ahead_follows_earlier_batches() -> None:
     def actions() -> Iterator[dict[str, Any]]:
         yield from texts(*"abc")
         raise KeyError("broken")
@@ -285,7 +285,7 @@ def test_an_error_ahead_follows_what_was_assigned_before() -> None:
     seen: list[str] = []
     with pytest.raises(KeyError, match="broken"):
         seen.extend(each["_id"] for each in enriched(Assigning(), actions()))
-    # As in a batch that is not full: nothing of it is assigned.
+    # The batch that the error interrupts is not assigned.
     assert seen == [*"ab"]
     seen.clear()
     with pytest.raises(ForestError, match="fails"):
@@ -293,7 +293,7 @@ def test_an_error_ahead_follows_what_was_assigned_before() -> None:
     assert seen == [*"ab"]
 
 
-def test_rejections_come_in_their_turn() -> None:
+def test_rejections_are_reported_in_order() -> None:
     rejected: list[ArticleRejected] = []
     found = enriched(Assigning(), [*texts("a", "b"), {"_id": "none", "_source": {}}, *texts("d")], rejected)
     next(found)
@@ -302,7 +302,7 @@ def test_rejections_come_in_their_turn() -> None:
     assert [each.article for each in rejected] == ["none"]
 
 
-def test_a_single_batch_is_assigned_by_its_caller() -> None:
+def test_a_single_batch_is_assigned_in_the_callers_thread() -> None:
     forest = Assigning()
     assert len(list(enriched(forest, texts("a")))) == 1
     assert forest.threads == {threading.get_ident()}

@@ -1,4 +1,4 @@
-"""Learning from pages: it agrees with the model, however pages are split into batches."""
+"""Boilerplate learned from pages agrees with the model, however the pages are split into batches."""
 
 import functools
 import itertools
@@ -15,14 +15,14 @@ from esdedup.text.parsed import PassageFilter, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
 from tests.support.learned import contents, last_learned_page
 
-# Its id, passages, site and article, and perhaps its title.
+# Id, passages, site and article of a page, optionally followed by its title.
 Page = (
     tuple[int, list[ModelPassage], str | None, str | None]
     | tuple[int, list[ModelPassage], str | None, str | None, str | None]
 )
 TITLE = "Ferries stay in harbour for a third day as the storm goes on"
 
-# Few passages, so that they meet often; a passage has the same length and end wherever it is.
+# Few passages, so that pages often share them; the hash of a passage determines its properties.
 POOL = [
     ModelPassage((number + 1) << 32 | number * 7919, letters, is_prose, has_figures)
     for number, (letters, is_prose, has_figures) in enumerate(
@@ -62,7 +62,7 @@ def passages_of(batch: list[Page]) -> Passages:
 
 
 def filter_of(boilerplate: Boilerplate, batch: list[Page], overridden: ModelOverrides) -> PassageFilter:
-    """Return a filter that takes the pages of a batch in order, a few at each call."""
+    """Return a filter to be called with all pages of a batch in order, a few at a time."""
     sites, articles = iter([page[2] for page in batch]), iter([page[3] for page in batch])
     titles = iter([page[4] if len(page) > 4 else None for page in batch])
     return functools.partial(
@@ -78,7 +78,7 @@ def filtered(filter_some: PassageFilter, batch: list[Page]) -> list[bool]:
 
 
 def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
-    """Cut into parts of these sizes, in turn."""
+    """Split a list into parts of these sizes, in turn."""
     bounds = [0]
     for size in itertools.cycle(sizes):
         if bounds[-1] >= len(items):
@@ -87,7 +87,7 @@ def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
     raise AssertionError
 
 
-# A page comes again in the batch in which it is forgotten.
+# A page returns in the batch in which it is forgotten.
 FORGOTTEN: list[Page] = [
     (page_id, POOL[2 * page_id : 2 * page_id + 2], None, None) for page_id in (1, 2, 3, 1)
 ]
@@ -106,7 +106,7 @@ FORGOTTEN: list[Page] = [
     st.integers(0, 9),
 )
 @example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7, 4, 9)
-def test_pages_teach_what_they_teach_in_the_model(
+def test_learned_passages_agree_with_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
     slice_sizes: list[int],
@@ -116,7 +116,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     overridden: ModelOverrides,
     least_article_bits: int,
     end_passages: int,
-    last_of_look: int,
+    learn_after: int,
 ) -> None:
     batches = cut(given_pages, batch_sizes)
     model = BoilerplateModel(
@@ -129,7 +129,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     expected = []
     for number, batch in enumerate(batches):
         expected += [model.see(*page) for page in batch]
-        if number == last_of_look and model.block:
+        if number == learn_after and model.block:
             model.learn()
     boilerplate, copy = (
         Boilerplate(
@@ -143,7 +143,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     found = []
     for number, batch in enumerate(batches):
         if is_abandoned:
-            # A batch that is begun, and comes again.
+            # The batch is begun, abandoned and repeated.
             boilerplate.begin()
             filtered(filter_of(boilerplate, batch, overridden), batch)
             boilerplate.undo()
@@ -153,7 +153,7 @@ def test_pages_teach_what_they_teach_in_the_model(
             found += filtered(learning, part)
         written = [bytes_of(boilerplate.changes().columns())]
         boilerplate.keep()
-        if number == last_of_look:
+        if number == learn_after:
             boilerplate.begin()
             boilerplate.learn_rest()
             written.append(bytes_of(boilerplate.changes().columns()))
@@ -170,7 +170,7 @@ def test_pages_teach_what_they_teach_in_the_model(
 
 
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
-def test_changes_are_joined(
+def test_joined_changes_restore_the_same_state(
     given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_records: int
 ) -> None:
     boilerplate, copy = (
@@ -190,7 +190,7 @@ def test_changes_are_joined(
 
 
 def test_changes_of_larger_blocks_are_read() -> None:
-    """Earlier versions had blocks of 64 pages; pages that waited in one are learned with the next page."""
+    """Earlier versions had blocks of 64 pages; pages waiting in one are learned with the next page."""
     larger, smaller = Boilerplate(block_pages=64), Boilerplate(block_pages=32)
     stored: list[Page] = [(each, [POOL[each % 24], POOL[each % 7]], None, None) for each in range(1, 64)]
     larger.begin()
@@ -202,7 +202,7 @@ def test_changes_of_larger_blocks_are_read() -> None:
 
 
 def test_a_table_keeps_its_rows_however_common_they_are() -> None:
-    """But a page that lacks its article keeps nothing, even though its footer has a number."""
+    """A page that shows only boilerplate loses them, because a footer may also contain a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -220,14 +220,14 @@ def test_a_table_keeps_its_rows_however_common_they_are() -> None:
         )
         == [True] * 7
     )
-    # A person knows better.
-    judging = functools.partial(
+    # An override takes precedence.
+    filter_overridden = functools.partial(
         boilerplate.filter, overrides=Overrides(overridden | {(rows[0].hash, None): True})
     )
-    assert filtered(judging, [(98, rows, None, None)]) == [True, False, False]
+    assert filtered(filter_overridden, [(98, rows, None, None)]) == [True, False, False]
 
 
-def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
+def test_a_reprint_is_never_learned_as_boilerplate() -> None:
     text = [ModelPassage((number + 1) << 32, 100 + number, is_prose=True) for number in range(6)]
     learning = Boilerplate(block_pages=1).filter
     for page in range(20):
@@ -245,13 +245,13 @@ def prose(number: int, letters: int) -> ModelPassage:
 
 
 def judged(stream: list[Page]) -> list[list[bool]]:
-    """Return which passages of each page are left out, where each is judged by all before it."""
+    """Return which passages of each page are left out, given the pages before it."""
     learning = filter_of(Boilerplate(block_pages=1), stream, {})
     return [filtered(learning, [page]) for page in stream]
 
 
 def first_learned(stream: list[Page], passage: ModelPassage) -> int | None:
-    """Return how many pages with a passage came before the first one that is left without it."""
+    """Return how many pages keep a passage before the first page that loses it; None if none does."""
     found = [
         is_left_out
         for (_, passages, *_), left_out in zip(stream, judged(stream), strict=True)
@@ -265,7 +265,7 @@ LEGAL = [prose(number, 200) for number in range(1, 4)]
 
 
 def site_page(number: int, article: str, *, site: str = "a.example", own_letters: int = 300) -> Page:
-    """Return a page on which nothing is longer than what its site has on every page."""
+    """Return a page whose own passages are no longer than the boilerplate of its site."""
     own = [prose(100 + 5 * number + at, own_letters // 5) for at in range(5)]
     return number, [*own, *LEGAL], site, article
 
@@ -281,12 +281,12 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
         # A new version of a live blog, and of an article at another address.
         ("a.example", ("b", "b"), None, 5, [False] * 4),
         ("a.example", ("b", "c"), TITLE, 5, [False] * 4),
-        # No item has gone: it is a text with a new beginning.
+        # No item has dropped out, so this is a text with a new beginning.
         ("a.example", (None, None), None, 4, [False] * 4),
         (None, (None, None), None, 5, [False] * 4),
     ],
 )
-def test_older_items_of_a_moving_list_are_filtered(
+def test_older_items_of_a_rolling_list_are_filtered(
     block_pages: int,
     site: str | None,
     articles: tuple[str | None, str | None],
@@ -303,12 +303,12 @@ def test_older_items_of_a_moving_list_are_filtered(
         assert [filtered(learning, [page]) for page in stream] == [[False] * len(first), left_out]
 
 
-def test_a_site_with_long_boilerplate_is_learned() -> None:
-    """All its pages share the passages that mark contexts, so none is another context."""
+def test_long_boilerplate_of_a_site_is_learned() -> None:
+    """All pages of the site share their longest passages, which are used to tell contexts apart."""
     articles = names(30)
     others: list[Page] = [(1_000 + at, [prose(9_000 + at, 90)], "a.example", str(at)) for at in range(64)]
     # A page with too little contiguous text of its own may be a new version of another, unless its site is
-    # young and all its pages are like that.
+    # young and all of its pages are like that.
     for own_letters, before, expected in (
         (800, [], 3),
         (60, [], 2),
@@ -323,8 +323,8 @@ def test_a_site_with_long_boilerplate_is_learned() -> None:
     assert first_learned(stream, LEGAL[0]) is None
 
 
-def test_young_sites_are_judged_by_unlearned_pages_too() -> None:
-    """A notice is left out once two other pages have it, as long as it is most of the page."""
+def test_young_sites_also_use_pages_not_yet_learned() -> None:
+    """A notice that fills most of a page is left out once two other pages have it."""
     whole, own = [False] * 4, [False, True, True, True]
     stream: list[Page] = [
         (at, [prose(100 + text, letters), *LEGAL], "a.example", article)
@@ -332,12 +332,12 @@ def test_young_sites_are_judged_by_unlearned_pages_too() -> None:
             zip(names(6), (1, 2, 3, 4, 5, 3), (60, 60, 60, 60, 700, 60), strict=True), 1
         )
     ]
-    # Versions at several addresses, another passage changed in each.
+    # Versions at several addresses, with a different passage changed in each.
     article = [prose(number, 100) for number in range(300, 306)]
     for at in range(4):
         article[at] = prose(400 + at, 100)
         stream.append((20 + at, list(article), "b.example", str(at)))
-    # Versions that share more than a notice has, each with a new passage.
+    # Versions that share more text than a notice has, each with a new passage.
     article = [prose(number, 100) for number in range(310, 318)]
     stream += [(30 + at, [*article, prose(500 + at, 100)], "c.example", str(at)) for at in range(4)]
     expected = [whole, whole, own, own, whole, own, *[[False] * 6] * 4, *[[False] * 9] * 4]
@@ -346,7 +346,7 @@ def test_young_sites_are_judged_by_unlearned_pages_too() -> None:
 
 
 @pytest.mark.parametrize(("pages_apart", "expected"), [(2, 2), (4, 7), (9, 7), (12, None)])
-def test_rarer_boilerplate_takes_more_pages(pages_apart: int, expected: int | None) -> None:
+def test_rarer_boilerplate_needs_more_pages_to_be_learned(pages_apart: int, expected: int | None) -> None:
     stream: list[Page] = [
         (at, own if at % pages_apart else [*own, *LEGAL], "a.example", each)
         for at, each in enumerate(names(13) * 8, pages_apart)
@@ -355,8 +355,8 @@ def test_rarer_boilerplate_takes_more_pages(pages_apart: int, expected: int | No
     assert first_learned(stream, LEGAL[0]) == expected
 
 
-def test_a_site_sharing_passages_with_others_is_learned() -> None:
-    """A copy of its page, or its other host, was first."""
+def test_boilerplate_shared_with_another_site_is_learned() -> None:
+    """For example, another host of the same publisher was read first."""
     strangers = [site_page(at, str(at), site="b.example") for at in (1, 2)]
     stream = strangers + [site_page(at, str(at)) for at in range(3, 100)]
     found = first_learned(stream, LEGAL[0])
@@ -364,8 +364,8 @@ def test_a_site_sharing_passages_with_others_is_learned() -> None:
     assert found < len(strangers) + 64 + 12
 
 
-def test_what_a_platform_reprints_is_not_its_own() -> None:
-    """The platform repeats one story among other articles, with another signature each time."""
+def test_a_story_repeated_by_a_platform_is_not_boilerplate() -> None:
+    """The platform repeats one story among other articles, with a different last line each time."""
     story = [prose(number, 100) for number in range(1, 7)]
     stream: list[Page] = []
     for at, article in enumerate(names(30), 1):
@@ -378,7 +378,7 @@ def test_what_a_platform_reprints_is_not_its_own() -> None:
 
 
 def test_versions_of_an_article_are_one_context() -> None:
-    """The summary above a ticker stays, while its entries change."""
+    """The summary above a ticker stays while the entries below it change."""
     summary = prose(1, 150)
     entries = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
     for articles, expected in ((["ticker"] * 20, None), (names(20), 2)):
@@ -389,8 +389,8 @@ def test_versions_of_an_article_are_one_context() -> None:
         assert first_learned(stream, summary) == expected
 
 
-def test_versions_of_one_article_teach_nothing_without_its_name() -> None:
-    """In each, every third sentence is new, and longer than the others; other articles come between them."""
+def test_versions_of_an_unnamed_article_are_not_learned() -> None:
+    """Every third sentence of each version is new and longer; other articles arrive in between."""
     story = [prose(number, 200 - number) for number in range(1, 31)]
     for site in (None, "a.example"):
         stream: list[Page] = [(1, story[:9], site, None), (2, story, site, None)]
@@ -402,7 +402,7 @@ def test_versions_of_one_article_teach_nothing_without_its_name() -> None:
 
 
 @pytest.mark.parametrize("new", [1, 3])
-def test_many_versions_at_own_addresses_teach_nothing(new: int) -> None:
+def test_versions_at_different_addresses_are_not_learned(new: int) -> None:
     article = [prose(number, 150) for number in range(1, 21)]
     stream: list[Page] = [
         (
@@ -416,7 +416,7 @@ def test_many_versions_at_own_addresses_teach_nothing(new: int) -> None:
     assert not any(itertools.chain(*judged(stream)))
 
 
-def test_what_many_sites_quote_is_boilerplate_of_none() -> None:
+def test_a_quotation_on_many_sites_is_not_boilerplate() -> None:
     quotation = prose(1, 150)
     reports = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
     for sites, expected in ((range(20), None), ([at % 2 for at in range(20)], 4), ([0] * 20, 2)):
@@ -427,12 +427,12 @@ def test_what_many_sites_quote_is_boilerplate_of_none() -> None:
         assert first_learned(stream, quotation) == expected
 
 
-@pytest.mark.parametrize("taught_at", ["b.example", None])
-def test_what_one_site_teaches_counts_there_alone(taught_at: str | None) -> None:
-    """However many pages it has, and whoever was first."""
+@pytest.mark.parametrize("learned_at", ["b.example", None])
+def test_boilerplate_of_one_site_is_kept_on_others(learned_at: str | None) -> None:
+    """This holds for any number of pages and any order of publication."""
     story = [prose(number, 150) for number in range(1, 4)]
     repeated: list[Page] = [
-        (at, [*story, *(prose(100 + 2 * at + n, 350) for n in range(2))], taught_at, str(at))
+        (at, [*story, *(prose(100 + 2 * at + n, 350) for n in range(2))], learned_at, str(at))
         for at in range(1, 100)
     ]
     assert first_learned(repeated, story[0]) is not None
@@ -443,16 +443,16 @@ def test_what_one_site_teaches_counts_there_alone(taught_at: str | None) -> None
         assert not any(any(each) for (number, *_), each in zip(stream, found, strict=True) if number >= 1_000)
 
 
-def test_a_site_showing_only_a_notice_is_learned() -> None:
-    """Nothing but the notice is left of these pages, so none is a context for it."""
+def test_a_notice_that_fills_its_pages_is_learned() -> None:
+    """The pages have no other text, so none of them is a context for the notice."""
     notice = prose(1, 80)
     stream: list[Page] = [(at, [notice], "a.example", each) for at, each in enumerate(names(30), 1)]
     assert first_learned(stream, notice) == 21
 
 
 @pytest.mark.slow
-def test_a_long_page_teaches_its_first_and_last_passages() -> None:
-    """Passages between them are judged as on any other page."""
+def test_both_ends_of_a_long_page_are_learned() -> None:
+    """The passages in between are filtered as on any other page."""
     chance = np.random.default_rng(5)
     boilerplate = Boilerplate(block_pages=1)
     learning = boilerplate.filter
@@ -462,13 +462,13 @@ def test_a_long_page_teaches_its_first_and_last_passages() -> None:
         left_out = filtered(learning, [(page + 1, own, None, None)])
     assert np.flatnonzero(left_out).tolist() == [0, 65_999]
     assert boilerplate.window.count < 6 * 1_100
-    # What is known from other pages is left out wherever it stands.
+    # Learned passages are left out wherever they occur in a page.
     moved = [*own[1:40_000], own[0], *own[40_000:]]
     assert np.flatnonzero(filtered(learning, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
 
 
 @pytest.mark.slow
-def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
+def test_pages_without_new_passages_are_also_forgotten() -> None:
     """For example, pages that differ only by a counter on a short line, and so have different ids."""
     boilerplate = Boilerplate(period_records=10_000)
     known = [POOL[1], POOL[3]]
@@ -516,5 +516,5 @@ def test_memory_is_steady_from_the_second_period_on() -> None:
             most_bytes.append(0)
         most_bytes[-1] = max(most_bytes[-1], boilerplate.size_bytes)
     assert max(most_bytes) <= 1.1 * most_bytes[1], most_bytes
-    # What was seen again in each of them is still known.
+    # Passages that recurred in every period are still known.
     assert sorted(boilerplate.learned().tolist()) == of_site.tolist()

@@ -1,4 +1,4 @@
-"""Requests that fail, in part or whole, and the patience of a client whose cluster cannot take them."""
+"""Requests that fail wholly or in part, and retries while the cluster is unavailable."""
 
 import json
 import socket
@@ -25,7 +25,7 @@ Refuse = Callable[[list[str]], Exception | None]
 
 
 class Server:
-    """Stands for a client; stores the articles that `refuse` and `refuse_one` let pass."""
+    """A fake client that stores the articles that `refuse` and `refuse_one` accept."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -65,7 +65,7 @@ def _parsed(line: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Make pauses take no time, but for what the clock shows."""
+    """Record pauses instead of sleeping; the monotonic clock shows their sum."""
     found: list[float] = []
     monkeypatch.setattr("time.sleep", found.append)
     monkeypatch.setattr("time.monotonic", lambda: sum(found))
@@ -113,7 +113,7 @@ def test_one_article_that_fails_every_request_fails_alone(
     assert sum(pauses) < 10
 
 
-def test_articles_refused_beside_a_large_one_are_resent(server: Server, pauses: list[float]) -> None:
+def test_articles_refused_with_a_large_one_are_resent(server: Server, pauses: list[float]) -> None:
     server.refuse_one = lambda ids, _: {"status": 429, "error": BREAKER} if CULPRIT in ids else None
     found = load(server, culprit_bytes=2_000_000)
     assert {name for name, refusal in found.items() if refusal is not None} == {CULPRIT}
@@ -121,7 +121,7 @@ def test_articles_refused_beside_a_large_one_are_resent(server: Server, pauses: 
     assert len(pauses) == 5
 
 
-def test_a_busy_server_gets_the_request_again(server: Server, pauses: list[float]) -> None:
+def test_requests_to_a_busy_server_are_retried(server: Server, pauses: list[float]) -> None:
     answers = iter([answer(503)] * 4)
     server.refuse = lambda _: next(answers, None)
     assert set(load(server).values()) == {None}
@@ -141,7 +141,7 @@ def test_a_busy_server_gets_the_request_again(server: Server, pauses: list[float
         ({"status": 404, "error": {"type": "index_not_found_exception", "reason": "r"}}, IndexNotReady),
     ],
 )
-def test_a_fault_of_the_server_ends_a_run(
+def test_a_fault_of_the_server_ends_the_writing(
     server: Server, pauses: list[float], refused: dict[str, Any], kind: type[EsdedupError]
 ) -> None:
     server.refuse_one = lambda _, __: refused
@@ -151,7 +151,7 @@ def test_a_fault_of_the_server_ends_a_run(
     assert sum(pauses) < 100
 
 
-def test_a_server_that_is_gone_ends_a_run(server: Server) -> None:
+def test_an_unreachable_server_ends_the_writing(server: Server) -> None:
     server.is_up = False
     server.refuse = lambda _: elastic_transport.ConnectionError("refused")
     with pytest.raises(ServerUnavailable):
@@ -159,7 +159,7 @@ def test_a_server_that_is_gone_ends_a_run(server: Server) -> None:
     assert len(server.asked) == 1
 
 
-def test_what_a_busy_server_refuses_is_sent_again_alone(server: Server, pauses: list[float]) -> None:
+def test_only_items_refused_by_a_busy_server_are_resent(server: Server, pauses: list[float]) -> None:
     server.refuse_one = lambda _, each: {"status": 429} if each == "b" and not pauses else None
     results = send_bulk(
         cast("Elasticsearch", server),
@@ -186,7 +186,7 @@ Answers = Callable[..., list[Answer]]
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """Lets a server answer with these statuses, bodies and errors; what is left over was not asked for."""
+    """Return a function that queues statuses, bodies and errors to answer with, and returns the queue."""
 
     def answers(*queue: Answer) -> list[Answer]:
         left = list(queue)
@@ -214,7 +214,7 @@ def test_a_patient_client_retries_an_unavailable_cluster(
     with Elasticsearch(ADDRESS) as es:
         patient(es).indices.refresh(index="news")
         assert left == []
-        # Also after its options have been changed; and the client that it was made from stays as it was.
+        # Retries go on after a change of options, and the original client still does not retry.
         left = answers(503, 200, 503)
         patient(es).options(request_timeout=1).indices.refresh(index="news")
         with pytest.raises(ApiError):
@@ -231,7 +231,7 @@ def test_all_searches_are_retried_if_one_is_unavailable(
     assert len(left) == 1
 
 
-def test_who_waits_says_so_and_that_it_is_over(
+def test_long_waits_and_their_end_are_logged(
     answers: Answers,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -240,7 +240,7 @@ def test_who_waits_says_so_and_that_it_is_over(
     answers(*[elastic_transport.ConnectionError("refused")] * 8, 200, 503, 200)
     with Elasticsearch(ADDRESS) as es:
         patient(es).indices.refresh(index="news")
-        # Over so soon that it is not worth a line.
+        # A short wait is not logged.
         patient(es).indices.refresh(index="news")
     asked, over = (each.message for each in caplog.records if each.name == "esdedup")
     assert asked == f"Elasticsearch at {ADDRESS} does not answer: retrying for up to 90 s"
@@ -267,10 +267,10 @@ def test_permanent_errors_are_raised_at_once(answers: Answers, final: int | Exce
 
 
 @pytest.mark.parametrize("url", [f"{ADDRESS},nonsense", f"{ADDRESS},", f"{ADDRESS},http://user:secret@"])
-def test_several_addresses_of_which_one_makes_no_sense(url: str) -> None:
-    with pytest.raises(SettingError, match="the address must be like") as told:
+def test_an_invalid_address_among_several_is_refused(url: str) -> None:
+    with pytest.raises(SettingError, match="the address must be like") as raised:
         connect(url)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 def test_a_request_json_cannot_hold_is_refused() -> None:
@@ -293,11 +293,11 @@ def test_a_request_json_cannot_hold_is_refused() -> None:
         (Elasticsearch(ADDRESS).options(api_key="a2V5"), {"authorization": "ApiKey a2V5"}),
     ],
 )
-def test_who_a_client_says_it_is(client: Elasticsearch, credentials: dict[str, str]) -> None:
+def test_credentials_of_a_client_are_found(client: Elasticsearch, credentials: dict[str, str]) -> None:
     assert credentials_of(client) == credentials
 
 
-def test_without_aiohttp_an_awaited_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_aiohttp_an_async_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(SettingError, match=r"aiohttp is not installed: pip install 'esdedup\[serve\]'"):
         connect_async(ADDRESS)

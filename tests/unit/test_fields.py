@@ -1,4 +1,4 @@
-"""The fields of an article: names, times and sites; and settings that are refused before anything is sent."""
+"""Fields of articles: names, times and sites; and settings refused before any request is sent."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -57,9 +57,9 @@ def test_a_damaged_signature_counts_as_missing(damaged: object) -> None:
         ("  https://news.example/a\n", "news.example"),
         ("www.news.example/a", "news.example"),
         ("https://m.news.example/a", "m.news.example"),
-        # A domain may itself be named so.
+        # A domain may itself be called www.
         ("https://www.example/a", "www.example"),
-        # In both ways to write a domain that is not ASCII.
+        # Internationalised domain names in both notations.
         ("https://xn--bcher-kva.example/a", "bücher.example"),
         ("https://BÜCHER.example/a", "bücher.example"),
         ("https://xn--fa-hia.example/a", "faß.example"),
@@ -69,7 +69,7 @@ def test_a_damaged_signature_counts_as_missing(damaged: object) -> None:
         ("https://xn--a-.example/", "xn--a-.example"),
         ("http://192.0.2.1:80/a", "192.0.2.1"),
         ("http://[2001:DB8::1]:80/a", "2001:db8::1"),
-        # As data have them: without a scheme or slashes, and with others.
+        # Malformed addresses, as found in real data.
         ("news.example/a", "news.example"),
         ("News.Example:8080", "news.example"),
         ("www.news.example:8080/a", "news.example"),
@@ -123,7 +123,7 @@ def test_without_a_usable_link_the_site_is_the_source(link: object) -> None:
         ("intranet.example/news", "intranet.example"),
         ("intranet.example:8080/news", "intranet.example"),
         ("http:\\\\intranet.example\\news", "intranet.example"),
-        # Names.
+        # Names that are not addresses.
         ("Radio 7/8", "Radio 7/8"),
         ("AP/news.example", "AP/news.example"),
         ("Vol.5/6", "Vol.5/6"),
@@ -131,11 +131,11 @@ def test_without_a_usable_link_the_site_is_the_source(link: object) -> None:
         ("desk@news.example", "desk@news.example"),
     ],
 )
-def test_a_site_may_be_part_of_an_address(value: str, site: str) -> None:
+def test_site_names_are_extracted_from_addresses(value: str, site: str) -> None:
     assert site_name(f" {value} ") == site
 
 
-def test_articles_may_name_their_site_themselves() -> None:
+def test_the_site_field_can_be_configured() -> None:
     article: dict[str, Any] = {"url": "https://news.example/a", "source": "Wire", "meta": {"site": "S"}}
     assert site_of(article, Fields(site="meta.site")) == "S"
     assert site_of(article, Fields(site="source")) == "Wire"
@@ -161,7 +161,7 @@ def test_articles_may_name_their_site_themselves() -> None:
             "&ICID=ref_10&WT.mc_id=11&ref=home-page&source=rss",
             "a?id=7001",
         ),
-        # Words that may name an article, or a page of it.
+        # Parameters that may identify an article or one of its pages.
         ("https://news.example/a?ref=7001&from=2&cid=3&page=4", "a?ref=7001&from=2&cid=3&page=4"),
         ("https://news.example/a?source=7&ref=the-storm-of-2001", "a?source=7&ref=the-storm-of-2001"),
         ("news.example/a-b-c-d", "a-b-c-d"),
@@ -173,12 +173,12 @@ def test_articles_may_name_their_site_themselves() -> None:
         (None, None),
     ],
 )
-def test_an_article_is_known_by_its_path(link: str | None, path: str | None) -> None:
+def test_an_article_is_identified_by_its_path(link: str | None, path: str | None) -> None:
     assert Provenance.of({"url": link}, Fields(), None).path == path
 
 
 @given(st.text() | st.text("xn-.:/\\[]@w%a9htps"))
-def test_a_site_is_written_in_one_way(value: str) -> None:
+def test_normalising_site_names_is_idempotent(value: str) -> None:
     name = site_name(value)
     assert name is None or site_name(name) == name
     site = site_of({"url": value}, Fields())
@@ -186,7 +186,7 @@ def test_a_site_is_written_in_one_way(value: str) -> None:
 
 
 @pytest.mark.parametrize("fields", [Fields(), Fields(site="meta.site"), Fields(site="source")])
-def test_an_index_keeps_the_name_of_the_field(fields: Fields) -> None:
+def test_an_index_stores_its_field_names(fields: Fields) -> None:
     assert kept_fields({"_meta": meta_with_fields({}, fields)}) == fields
 
 
@@ -226,7 +226,7 @@ def test_times_are_read_in_every_accepted_form(value: object, milliseconds: int 
     assert time_ms(value) == milliseconds
 
 
-# Nothing listens there.
+# Nothing listens on this port.
 ES = Elasticsearch("http://127.0.0.1:9")
 
 WITH_INDICES: list[Callable[[Any], object]] = [
@@ -270,17 +270,17 @@ def test_an_explanation_needs_the_name_of_an_index() -> None:
         ({"wait_s": float("nan")}, "wait_s is nan"),
     ],
 )
-def test_maintenance_refuses_values_without_a_meaning(wrong: dict[str, Any], message: str) -> None:
+def test_maintenance_refuses_invalid_values(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Maintenance(ES, **wrong)
 
 
-def test_a_retention_of_nothing_is_refused_by_its_name() -> None:
+def test_a_retention_of_zero_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^the retention must be at least a millisecond$"):
         Dedup(ES, retention=timedelta(0))
 
 
-def test_a_forest_is_no_index_of_articles() -> None:
+def test_a_forest_is_not_an_index_of_articles() -> None:
     mapping = forest_index(meta={"format": 4})["mappings"]
     # Even if it has been given the fields of articles.
     mapping["properties"] |= article_index(Fields())["mappings"]["properties"]
@@ -288,7 +288,7 @@ def test_a_forest_is_no_index_of_articles() -> None:
         check_mappings({"esdedup-forest": mapping}, Fields())
 
 
-def test_the_names_of_fields_that_a_mapping_keeps() -> None:
+def test_field_names_are_read_from_a_mapping() -> None:
     kept = {"_meta": {"esdedup": {"fields": {"text": "body", "title": None, "else": "x"}}}}
     assert kept_fields(kept) == Fields(text="body")
     assert kept_fields({"_meta": {"esdedup": {"routed_by_root": True}}}) is None

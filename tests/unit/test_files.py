@@ -1,4 +1,4 @@
-"""Files of articles: their formats, read an article at a time; each is read, or rejected with its place."""
+"""Reading files of articles in several formats; invalid articles are rejected with their position."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ from esdedup import ArticleRejected, Fields, FieldsNotFound, SettingError
 from esdedup.cli.advice import advice
 from tests.support.exploring import examples
 
-# Most articles here have an id and no text.
+# Most articles in these tests have an id but no text.
 FIELDS = Fields(text="id")
 
 
@@ -27,7 +27,7 @@ def read(path: Path) -> list[FileArticle | ArticleRejected]:
     return list(read_articles([path], fields=FIELDS))
 
 
-def test_lines_and_places(tmp_path: Path) -> None:
+def test_lines_are_read_with_their_positions(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"id": "1", "text": "x"}\n\n  \n{"id": 2, "text": "y"}')
     assert read(path) == [
@@ -66,7 +66,7 @@ def test_bad_lines_do_not_stop_the_rest(tmp_path: Path, line: bytes, reason: str
     assert good.article["text"] == "😀"
 
 
-def test_an_id_that_doubles_as_a_field_stays(tmp_path: Path) -> None:
+def test_an_id_that_is_also_a_field_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"url": "http://a.example/1", "nr": 7, "text": "x"}\n')
     (by_url,) = read_articles([path], id_field="url")
@@ -77,8 +77,8 @@ def test_an_id_that_doubles_as_a_field_stays(tmp_path: Path) -> None:
     assert by_number.article == {"url": "http://a.example/1", "text": "x"}
 
 
-def test_what_is_rejected_does_not_stay_in_memory(tmp_path: Path) -> None:
-    """Neither rejections keep it, nor does the wait for the first article."""
+def test_rejected_articles_are_not_kept_in_memory(tmp_path: Path) -> None:
+    """Neither the rejections nor the buffer before the first article hold them."""
     path = tmp_path / "a.gz"
     bad = b'{"id": "a", "text": "' + b"x" * 1_000_000 + b"\n"
     bad += b'{"text": "' + b"x" * 1_000_000 + b'"}\n'
@@ -93,7 +93,7 @@ def test_what_is_rejected_does_not_stay_in_memory(tmp_path: Path) -> None:
     assert peak_bytes < 15_000_000
 
 
-def test_an_id_that_comes_again(tmp_path: Path) -> None:
+def test_repeated_ids_are_rejected(tmp_path: Path) -> None:
     one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
     one.write_text('{"id": "a"}\n{"id": "b"}\n')
     two.write_text('{"id": "c"}\n{"id": "a"}\n')
@@ -103,7 +103,7 @@ def test_an_id_that_comes_again(tmp_path: Path) -> None:
     assert sum(isinstance(line, ArticleRejected) for line in read_articles([one, one], fields=FIELDS)) == 2
 
 
-def test_gzip_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gzip_and_standard_input_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b'{"id": "a"}\n{"id": "b"}\n'
     path = tmp_path / "without-an-ending"
     path.write_bytes(gzip.compress(content))
@@ -114,7 +114,7 @@ def test_gzip_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped"])
-def test_damaged_gzip_keeps_what_came_before(tmp_path: Path, damage: str) -> None:
+def test_articles_before_damaged_gzip_data_are_read(tmp_path: Path, damage: str) -> None:
     import random
 
     noise = random.Random(1)
@@ -132,7 +132,7 @@ def test_damaged_gzip_keeps_what_came_before(tmp_path: Path, damage: str) -> Non
     assert sum(isinstance(line, FileArticle) for line in good) > 1_000
 
 
-def test_bytes_are_reported(tmp_path: Path) -> None:
+def test_progress_is_reported_in_bytes(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id": "a"}\n' * 10_000))
     counts: list[int] = []
@@ -141,7 +141,7 @@ def test_bytes_are_reported(tmp_path: Path) -> None:
     assert total_bytes([path, STANDARD_INPUT]) is None
 
 
-def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+def test_files_that_cannot_be_opened_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="No such file"):
         check_readable([tmp_path / "none"])
     with pytest.raises(SettingError, match="directory"):
@@ -157,7 +157,7 @@ def found_in(path: Path, articles: list[dict[str, Any]]) -> FieldsNotFound:
     return caught.value
 
 
-def test_likely_fields_are_named(tmp_path: Path) -> None:
+def test_likely_fields_are_suggested(tmp_path: Path) -> None:
     article = {"GUID": "g", "Headline": "h", "article_body": "b", "pubDate": "2026-01-01", "url": "u"}
     error = found_in(tmp_path / "a", [article | {"meta": {"site": "s"}}] * 200)
     assert error.missing == {"text": "text", "id": "id"}
@@ -203,7 +203,7 @@ def test_one_article_with_the_fields_is_enough(tmp_path: Path) -> None:
     assert len(read) == len(lines)
 
 
-def test_the_latest_ids_are_known() -> None:
+def test_only_the_latest_ids_are_remembered() -> None:
     seen = SeenIds(generation=40, unsorted=7)
     for number in range(1_000):
         assert seen.add(str(number))
@@ -211,7 +211,7 @@ def test_the_latest_ids_are_known() -> None:
     assert seen.add("0")
 
 
-def test_an_id_takes_some_bytes_only() -> None:
+def test_an_id_takes_less_than_16_bytes() -> None:
     count = 20_000
     tracemalloc.start()
     try:
@@ -284,7 +284,7 @@ def test_a_million_empty_lines_are_skipped_at_once(
     indent=st.sampled_from([None, 0, 2]),
     piece_bytes=st.integers(1, 40),
 )
-def test_an_array_is_cut_into_its_elements(
+def test_an_array_is_split_into_its_elements(
     tmp_path: Path, articles: list[object], indent: int | None, piece_bytes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -293,7 +293,7 @@ def test_an_array_is_cut_into_its_elements(
         assert fields(records_of(tmp_path / "a.json", content)) == articles
 
 
-def test_an_array_with_all_that_can_be_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_an_array_are_rejected_separately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"""\xef\xbb\xbf
     [
       {"id": 1}, 5,
@@ -315,7 +315,7 @@ def test_an_array_with_all_that_can_be_wrong(tmp_path: Path, monkeypatch: pytest
     ]
     found = records_of(tmp_path / "b.json", b'[{"id": 1},\n{"id": 2}')
     assert fields(found) == [{"id": 1}, {"id": 2}, "cannot be read from here on: the JSON array has no end"]
-    # The bracket is the last byte that is read of a long line.
+    # The bracket is the last byte of a long line before the limit.
     monkeypatch.setattr("esdedup.ingest.records.MAX_ARTICLE_BYTES", 20)
     assert fields(records_of(tmp_path / "c.json", b" " * 20 + b'[{"id": 1}]')) == [{"id": 1}]
 
@@ -341,7 +341,7 @@ def test_another_encoding_is_reported_as_one_rejection(
     assert f"is {named}, as is all that follows: convert the file to UTF-8" in str(fields(found)[0])
 
 
-def test_csv(tmp_path: Path) -> None:
+def test_csv_rows_are_read_or_rejected(tmp_path: Path) -> None:
     content = 'id;"body text";date\r\n1;"two\r\nlines; ""quoted""";\r\n\r\n2;x\r\n3;é;2026-01-01\r\n'
     found = records_of(tmp_path / "a.csv", content.encode("utf-8-sig"))
     assert places(found) == [2, 5, 6]
@@ -355,13 +355,13 @@ def test_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"nonsense", b"1,2,3", b'{"id": 1, "x"', b"a,a", b"a,", b'"a,b', b"[x, y]"])
-def test_a_first_line_that_is_damaged_is_no_header(tmp_path: Path, line: bytes) -> None:
+def test_a_damaged_first_line_is_not_a_header(tmp_path: Path, line: bytes) -> None:
     bad, good = fields(records_of(tmp_path / "a", line + b'\n{"id": 2}\n'))
     assert "is not JSON" in str(bad)
     assert good == {"id": 2}
 
 
-def test_columns_that_have_no_name_or_the_same(tmp_path: Path) -> None:
+def test_unnamed_columns_are_dropped_and_duplicates_numbered(tmp_path: Path) -> None:
     found = records_of(tmp_path / "a.csv", b",id,text,source,source,\n0,a,t,x,y,\n")
     assert fields(found) == [{"id": "a", "text": "t", "source": "x", "source_2": "y"}]
     found = records_of(tmp_path / "b.csv", b"id,a,a,a_2\n1,x,y,z\n")
@@ -372,7 +372,7 @@ def test_columns_that_have_no_name_or_the_same(tmp_path: Path) -> None:
 def test_an_article_that_is_too_long_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """It is never in memory, not even decompressed."""
+    """The whole article is never in memory, neither compressed nor decompressed."""
     monkeypatch.setattr(records, "MAX_ARTICLE_BYTES", 20_000)
     long = "x" * 4_000_000
     contents = {
@@ -394,7 +394,7 @@ def test_an_article_that_is_too_long_is_skipped(
     assert peak_bytes < 1_000_000
 
 
-def test_stray_quotes_take_no_other_rows_with_them(tmp_path: Path) -> None:
+def test_stray_quotes_affect_only_their_own_rows(tmp_path: Path) -> None:
     for name, delimiter in (("a.csv", ","), ("b.tsv", "\t")):
         lines = ["id,text,source"] + [f"{n},A story,wire" for n in range(40)]
         lines[3] = '2,"We will win,wire'
@@ -421,7 +421,7 @@ def test_an_unterminated_text_of_several_lines_is_rejected(tmp_path: Path) -> No
     ]
 
 
-def test_a_quote_closed_in_another_row(tmp_path: Path) -> None:
+def test_a_quote_closed_in_another_row_is_rejected(tmp_path: Path) -> None:
     rows = b'1\t"Never.\tx\n2\tt\tx\n3\tSwan"\tx\n4\tt\tx\n'
     found = records_of(tmp_path / "a.tsv", b"id\ttext\tsource\n" + rows)
     assert fields(found)[0] == "is not CSV: has a quote that is closed in another row"
@@ -430,7 +430,7 @@ def test_a_quote_closed_in_another_row(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_is_read_again_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_line_is_reread_more_than_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     number_read, read_line = 0, csv_rows._Row.__next__
 
     def counted(row: csv_rows._Row) -> str:
@@ -444,7 +444,7 @@ def test_a_line_is_read_again_only_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert number_read < 2 * 4 * 500 + 10
 
 
-def test_an_unclosed_quote_does_not_swallow_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unclosed_quote_does_not_swallow_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "MAX_ARTICLE_BYTES", 1_000)
     rows = "".join(f"{n},text\n" for n in range(1_000))
     bad, *good = records_of(tmp_path / "a.csv", f'id,text\nx,"text\n{rows}'.encode())

@@ -1,4 +1,4 @@
-"""Fingerprints of texts, simhashes, sketches, and the ids of whole texts."""
+"""Fingerprints of texts: simhashes, sketches, minhashes and content hashes."""
 
 import dataclasses
 import json
@@ -59,14 +59,14 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
     ],
     ids=["verified-zh", "verified-en", "classic-zh", "classic-en", "keywords-zh", "keywords-en"],
 )
-def test_fingerprints_are_the_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
-    """A change here is a change of bits: every index made before no longer compares."""
+def test_fingerprints_match_the_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
+    """A change here makes the fingerprints of existing indices incomparable with new ones."""
     assert one(Fingerprinter(get_profile(profile)), text) == fingerprint
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_pages_are_the_golden_vectors(profile: Profile) -> None:
-    """As above: a change here lets a forest forget every page. They do not depend on the profile."""
+def test_content_hashes_match_the_golden_vectors(profile: Profile) -> None:
+    """They are the same in every profile. A change here makes forests forget every content hash."""
     golden = {
         EN: 0x2AC33490CF679926,
         ZH: 0x4DE6689D1FAB0601,
@@ -109,8 +109,8 @@ def test_pure_boilerplate_resembles_only_its_copies() -> None:
     assert len(found) == 3 + len({*whole.signatures["representatives"][:4].ravel()})
 
 
-def test_golden_vector_of_the_sample_corpus() -> None:
-    """As above; if only the grammar of the sample changes, write new vectors here."""
+def test_the_sample_corpus_matches_its_golden_vectors() -> None:
+    """If only the grammar of the sample changes, replace the vectors here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
     assert mmh3.hash_bytes(sketched).hex() == "2155847f78731d970aaa4432e428874b"
@@ -131,14 +131,14 @@ def test_a_fingerprint_depends_on_its_text_alone(profile: object, batch: list[st
 
 @pytest.mark.parametrize("text", ["", "   \n", "!!! ???", "😀😀😀😀😀😀😀", "ok", "转发微博", "12345"])
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_texts_that_tell_nothing_have_none(profile: object, text: str) -> None:
+def test_texts_without_content_have_no_fingerprint(profile: object, text: str) -> None:
     assert one(Fingerprinter(profile), text) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "text", ["a" * 1_000_000, "好" * 1_000_000, "x\x00" * 100, "\ud800text that is long enough"]
 )
-def test_odd_texts_have_one(text: str) -> None:
+def test_unusual_texts_have_a_fingerprint(text: str) -> None:
     for profile in PROFILES.values():
         assert one(Fingerprinter(profile), text) is not None
 
@@ -146,7 +146,7 @@ def test_odd_texts_have_one(text: str) -> None:
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) -> None:
     fingerprinter = Fingerprinter(profile.with_changes(max_text_length=len(EN)))
-    # Markup does not count, and one character may unfold into 18.
+    # Markup does not count, and one character may expand into 18.
     texts = [EN, f"{EN} More. And more.", f"<b>{EN}</b>", EN[:-1] + "\ufdfa", ""]
     found = fingerprinter.fingerprint(texts)
     assert found.are_cut.tolist() == [False, True, False, True, False]
@@ -157,11 +157,11 @@ def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "unit", ["\ufdfa", "x", "好。", "a1 "], ids=["unfolds", "letter", "sentence", "numbers"]
+    "unit", ["\ufdfa", "x", "好。", "a1 "], ids=["expands", "letter", "sentence", "numbers"]
 )
 @pytest.mark.parametrize(("count", "length"), [(4, 1_000_000), (48, 4_000)])
-def test_memory_is_bounded_however_long_the_texts(unit: str, count: int, length: int) -> None:
-    """Twice the figure in the docstring of `MAX_TEXT_LENGTH`, and room for the visible texts."""
+def test_memory_is_bounded_for_long_texts(unit: str, count: int, length: int) -> None:
+    """The bound is twice the figure documented at `MAX_TEXT_LENGTH`, plus the visible texts."""
     fingerprinter = Fingerprinter(VERIFIED)
     fingerprinter.fingerprint([unit * 10_000])
     texts = [unit * (length // len(unit))] * count
@@ -174,7 +174,7 @@ def test_memory_is_bounded_however_long_the_texts(unit: str, count: int, length:
     assert peak < 50e6
 
 
-def test_traditional_and_simplified_full_and_half_width_meet() -> None:
+def test_script_and_width_variants_get_equal_fingerprints() -> None:
     fingerprinter = Fingerprinter(CLASSIC)
     assert one(fingerprinter, "雲陵市地鐵七號線昨天清晨開始試運行") == one(
         fingerprinter, "云陵市地铁七号线昨天清晨开始试运行"
@@ -202,7 +202,7 @@ def test_long_sentences_are_shown_as_they_are_hashed(sentence: str, hashed: str)
     assert whole == shown
 
 
-def test_keywords_takes_the_heaviest() -> None:
+def test_keywords_uses_the_heaviest_words() -> None:
     text = "apple apple banana cherry date elderberry"
     few = Fingerprinter(
         KEYWORDS.with_changes(keyword_count=2, weighting=WordTable({"apple": 2, "date": 5}, default=1))
@@ -228,7 +228,7 @@ def test_a_weighting_decides_the_weight_of_words() -> None:
     assert idf["蛋白质"] > idf["问题"]
 
 
-def test_unknown_words_weigh_the_median() -> None:
+def test_unknown_words_get_the_median_weight() -> None:
     features = Fingerprinter(CLASSIC).features("zyxwvut qwertzuiop asdfgh")
     assert {round(each.weight, 6) for each in features} == {11.954768}
 
@@ -236,7 +236,7 @@ def test_unknown_words_weigh_the_median() -> None:
 @pytest.mark.parametrize(
     "weights", [{"a": -1}, {"a": "1"}, {"a": float("nan")}, {"a": True}, {"a": 1e9}, {"a": 1e-7}]
 )
-def test_weights_that_do_not_add_up_exactly_are_refused(weights: dict[str, float]) -> None:
+def test_weights_that_cannot_be_added_exactly_are_refused(weights: dict[str, float]) -> None:
     with pytest.raises(SettingError):
         WordTable(weights)
 
@@ -256,12 +256,12 @@ def jieba_cut() -> Callable[[str], list[str]]:
     "text",
     ["学习c++和c#语言 at&t", "长期long-term利率3.14%上升 a_b u.s. 2019-ncov", "1,000.5元-2.5%", "a..b --c"],
 )
-def test_compounds_are_cut_like_jieba(jieba_cut: Callable[[str], list[str]], text: str) -> None:
+def test_compounds_are_segmented_as_by_jieba(jieba_cut: Callable[[str], list[str]], text: str) -> None:
     assert JIEBA.cut(text) == jieba_cut(text)
 
 
 @pytest.mark.slow
-def test_real_text_is_cut_like_jieba(jieba_cut: Callable[[str], list[str]], shared: Path) -> None:
+def test_real_text_is_segmented_as_by_jieba(jieba_cut: Callable[[str], list[str]], shared: Path) -> None:
     for name, every in (("zh_news", 12), ("zh_short", 5), ("en_wire", 40)):
         with (shared / "data" / f"{name}.jsonl").open(encoding="utf-8") as lines:
             texts = [json.loads(line)["text"] for line in lines][::every]
@@ -289,23 +289,23 @@ def test_the_order_of_tokens_does_not_matter(tokens: list[tuple[str, int]], rand
     assert simhash(shuffled) == simhash(tokens)
 
 
-def test_wider_than_the_hash() -> None:
+def test_a_simhash_may_have_128_bits() -> None:
     assert simhash([("x", 1)], width=128, token_hash=lambda token: 1 << 127 | 5) == 1 << 127 | 5
 
 
 @given(st.lists(fingerprints))
-def test_hex_there_and_back(values: list[int]) -> None:
+def test_hex_conversion_is_reversible(values: list[int]) -> None:
     array = np.array(values, np.uint64)
     assert to_hex(array) == [f"{value:016x}" for value in values]
     assert from_hex(to_hex(array)).tolist() == values
 
 
 def signatures(*texts: list[str]) -> Signatures:
-    """Return the signatures of texts of one sentence, and then minhashes."""
+    """Return signatures of texts that consist of one sentence."""
     return Fingerprinter(VERIFIED).fingerprint([f"{' '.join(text)}." for text in texts]).signatures
 
 
-def test_the_estimate_is_near_the_truth() -> None:
+def test_estimated_resemblance_is_near_the_true_one() -> None:
     errors = []
     for seed in range(300):
         size = (20, 60, 150, 1_000)[seed % 4]
@@ -318,7 +318,7 @@ def test_the_estimate_is_near_the_truth() -> None:
 
 
 def test_figures_that_differ_are_counted() -> None:
-    """Every occurrence counts; the estimate is rather too low than too high."""
+    """Every occurrence counts; the estimate tends to be too low."""
     text, figures = words(300, 1), numbers(40, 2)
     errors = []
     for count in (1, 2, 3, 5, 8, 12):
@@ -336,31 +336,31 @@ def test_figures_that_differ_are_counted() -> None:
     assert (int(often) ^ int(once)).bit_count() == 2
 
 
-def test_minhashes_are_shared_as_often_as_three_runs_are() -> None:
+def test_minhashes_are_shared_as_often_as_three_runs() -> None:
     shared = trials = 0
     for seed in range(300):
         run = words(141, seed)
-        # A resemblance of 100 / 140: three runs are the same in both about 0.36 of the time. Before them are
-        # the sentence and four long runs.
+        # The resemblance is 100 / 140, so three runs are equal in both with a probability of about 0.36. The
+        # minhashes come after the sentence and four long runs.
         minhashes = signatures(run[:121], run[20:])["representatives"][:, 5:]
         shared += int((minhashes[0] == minhashes[1]).sum())
         trials += minhashes.shape[1]
     assert 0.3 < shared / trials < 0.42
 
 
-def test_without_a_third_run_two_make_a_minhash() -> None:
+def test_two_runs_make_a_minhash_without_a_third() -> None:
     def count(run: list[str]) -> int:
         minhashes = signatures(run)["representatives"][0, 1:]
         return int(np.count_nonzero(minhashes & np.uint64(1)))
 
     shared = sum(count(words(13, seed)) for seed in range(100))
-    # Of 12 runs in 24 groups, a given one is there with a probability of 0.4, two with 0.16, three with 0.06.
+    # Twelve runs fill a given one of 24 groups with a probability of 0.4, two with 0.16, three with 0.06.
     assert 0.11 < shared / 100 / 8 < 0.21
 
 
 @pytest.mark.parametrize(("share", "least"), [(0.5, 0.95), (0.35, 0.82)])
 def test_an_excerpt_shares_a_long_run_with_its_text(share: float, least: float) -> None:
-    """Unless all five of the text lie outside the part: 1 - 0.5^5 = 0.97, 1 - 0.65^5 = 0.88."""
+    """This fails only if all five long runs lie outside the excerpt: 1 - 0.5^5 = 0.97, 1 - 0.65^5 = 0.88."""
     found = 0
     for seed in range(300):
         text = words(500, seed)
@@ -371,39 +371,39 @@ def test_an_excerpt_shares_a_long_run_with_its_text(share: float, least: float) 
     assert found / 300 >= least
 
 
-# A token.
+# A word or number of a text.
 WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
-# Signs, letters and digits of one, two and four bytes, and a digit beyond 16 bits.
+# Punctuation, letters and digits of one to four bytes, and a digit beyond 16 bits.
 texts = st.text(st.sampled_from("ab1 2.,:中文。\n\u0301\U00020000\U00011066"), max_size=12)
 
 
-def page_words(text: str) -> list[str]:
+def hashed_words(text: str) -> list[str]:
     return [word for word in WORD.findall(text) if word[0].isalnum()]
 
 
-def page_ids(*batch: str) -> list[int]:
+def content_hashes(*batch: str) -> list[int]:
     ids: list[int] = ParsedTexts.of(batch, max_length=1_000).pages.tolist()
     return ids
 
 
-def test_no_text_can_be_made_with_anothers_id() -> None:
-    """The last characters solve an equation: with a sum of hashes as the id, both were d6bee666a468af90."""
+def test_no_text_can_be_forged_with_anothers_hash() -> None:
+    """The last characters were chosen so that a mere sum of hashes is d6bee666a468af90 for both texts."""
     story = "The ferry to Greyholm is cancelled until Monday."
     forged = "Buy your new car today 暪懆湬煤戻吹惋咷夷煃楾楮变嗁婱囸"
-    one, other = page_ids(story, forged)
+    one, other = content_hashes(story, forged)
     assert one != other
 
 
 @given(batch=st.lists(texts, max_size=5))
-def test_an_id_depends_on_its_text_alone(batch: list[str]) -> None:
-    assert page_ids(*batch) == [each for text in batch for each in page_ids(text)]
+def test_a_content_hash_depends_on_its_text_alone(batch: list[str]) -> None:
+    assert content_hashes(*batch) == [each for text in batch for each in content_hashes(text)]
 
 
 @given(one=st.text(st.sampled_from("ab1 2.,:中文。"), max_size=9), data=st.data())
-def test_texts_with_the_same_words_share_an_id(one: str, data: st.DataObject) -> None:
-    """Most other texts are nearly the same, and differ in signs and spaces."""
+def test_texts_with_the_same_words_share_a_hash(one: str, data: st.DataObject) -> None:
+    """Most of the drawn pairs differ only in the order of their characters."""
     other = data.draw(st.permutations(one).map("".join) | st.text(st.sampled_from("ab1 中"), max_size=9))
-    spaced = " ".join(page_words(other))
-    assert len(set(page_ids(other, spaced, f"<p>{other}</p>!"))) == 1
-    first, second = page_ids(one, other)
-    assert (first == second) == (page_words(one) == page_words(other))
+    spaced = " ".join(hashed_words(other))
+    assert len(set(content_hashes(other, spaced, f"<p>{other}</p>!"))) == 1
+    first, second = content_hashes(one, other)
+    assert (first == second) == (hashed_words(one) == hashed_words(other))

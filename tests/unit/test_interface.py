@@ -1,4 +1,4 @@
-"""The interface that programs use, and what the documents say of it: names, signatures, an example."""
+"""The public interface and its documentation: names, signatures and examples."""
 
 import ast
 import collections
@@ -46,7 +46,7 @@ from esdedup.times import DAY_MS
 from tests import sample
 from tests.support.assign import assigned
 
-# What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
+# The public interface: the names of `esdedup`, and the classes of other modules that its docstring mentions.
 PUBLIC = {
     **{name: getattr(esdedup, name) for name in esdedup.__all__},
     **{name: value for name, value in vars(maintenance).items() if name[0].isupper()},
@@ -71,7 +71,7 @@ OPERATIONS = [name for name in dir(Reader) if not name.startswith("_")]
 
 def test_every_public_name_exists_once_and_has_types() -> None:
     listed = list(esdedup.__dir__())
-    # Each once, though by now they have been used.
+    # No name is listed twice, although names that have been used are attributes of the module as well.
     assert set(esdedup.__all__) <= set(listed)
     assert len(listed) == len(set(listed))
     source = ast.parse(Path(inspect.getfile(esdedup)).with_suffix(".pyi").read_text())
@@ -95,7 +95,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_readers_are_described_as_callers_see_them(name: str) -> None:
+def test_reader_methods_have_the_signatures_callers_see(name: str) -> None:
     reading = inspect.signature(getattr(Reader, name))
     assert next(iter(reading.parameters)) == "self"
     assert "scope" not in reading.parameters
@@ -129,7 +129,7 @@ def test_texts_are_explained_by_the_default_profile() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_signatures_need_no_name_that_is_not_public(name: str) -> None:
+def test_signatures_use_only_public_types(name: str) -> None:
     public = [value for value in PUBLIC.values() if inspect.isclass(value)]
     for where, hint in _hints(PUBLIC[name]):
         for kind in _types_in(hint):
@@ -138,7 +138,7 @@ def test_signatures_need_no_name_that_is_not_public(name: str) -> None:
 
 
 def _hints(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a caller passes, gets and reads: parameters, results, fields."""
+    """Yield the names and types of all that a caller passes or receives: parameters, results and fields."""
     callables: list[Callable[..., Any]] = []
     if inspect.isfunction(value):
         callables = [value]
@@ -165,7 +165,7 @@ def _types_in(hint: Any) -> Iterator[type]:
 
 
 async def _types_as_mypy_sees_them(reader: Reader, awaited: AsyncReader, dedup: Dedup) -> None:
-    """Is never called: mypy checks it."""
+    """Never called; mypy checks it."""
     assert_type(reader.list("news", sort="newest", size=3), Page)
     assert_type(dedup.reader.list("news"), Page)
     assert_type(dedup.reader.source_names("news"), tuple[str, ...])
@@ -174,7 +174,7 @@ async def _types_as_mypy_sees_them(reader: Reader, awaited: AsyncReader, dedup: 
     reader.list("news", scope=None)  # type: ignore[call-arg]
 
 
-def test_results_of_reading_hold_no_mutable_lists() -> None:
+def test_results_of_reading_contain_no_mutable_lists() -> None:
     for result in vars(results).values():
         if isinstance(result, type) and issubclass(result, pydantic.BaseModel):
             for field, hint in typing.get_type_hints(result).items():
@@ -186,7 +186,7 @@ TAKERS: list[Callable[..., Any]] = [Dedup, AsyncDedup, Reader, AsyncReader, Main
 
 
 class Other:
-    """Nothing that anybody takes."""
+    """A type that no argument accepts."""
 
 
 @pytest.fixture
@@ -228,10 +228,12 @@ def test_every_argument_of_a_wrong_type_is_named(taker: Callable[..., Any], name
         ("profile", "modern", "no profile 'modern'; there are classic, keywords, verified"),
     ],
 )
-def test_what_is_needed_is_said(client: Elasticsearch, name: str, given: object, message: str) -> None:
-    with pytest.raises(SettingError) as told:
+def test_errors_name_the_accepted_types_or_values(
+    client: Elasticsearch, name: str, given: object, message: str
+) -> None:
+    with pytest.raises(SettingError) as raised:
         Dedup(client, **{name: cast("Any", given)})
-    assert str(told.value) == message
+    assert str(raised.value) == message
 
 
 def test_a_standard_profile_may_be_given_by_its_name(client: Elasticsearch) -> None:
@@ -240,12 +242,12 @@ def test_a_standard_profile_may_be_given_by_its_name(client: Elasticsearch) -> N
     assert Dedup(client, profile="classic")._profile == CLASSIC
 
 
-def test_numbers_of_other_types_are_taken(client: Elasticsearch) -> None:
+def test_numbers_of_compatible_types_are_accepted(client: Elasticsearch) -> None:
     Dedup(client, batch_size=int(np.int64(10)), wait_s=1)
     Dedup(client, batch_size=cast("int", np.int64(10)), wait_s=float(np.float32(1)), retention=timedelta(1))
 
 
-def test_methods_name_what_they_need(client: Elasticsearch) -> None:
+def test_methods_name_the_types_they_need(client: Elasticsearch) -> None:
     with pytest.raises(
         SettingError, match=r"retention is an int; Maintenance\.rebuild needs a timedelta or None"
     ):
@@ -256,7 +258,7 @@ def test_methods_name_what_they_need(client: Elasticsearch) -> None:
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks/README.md"])
-# Read, not imported: it needs all the packages that benchmarks compare with.
+# Parsed instead of imported, since the import needs all the packages that the benchmarks compare.
 BENCHMARKS = re.findall(
     r'^    "([a-z-]+)": \w+\.\w+,$', (ROOT / "benchmarks/__main__.py").read_text(), re.MULTILINE
 )
@@ -268,7 +270,7 @@ SOURCES = {
 
 
 def _words(document: str) -> str:
-    """A document's text, wherever its lines are broken."""
+    """Return the text of a document with its line breaks replaced by spaces."""
     return " ".join((ROOT / document).read_text().split())
 
 
@@ -284,7 +286,7 @@ def test_every_file_and_benchmark_that_a_document_names_exists(document: Path) -
         assert set(names.split()) <= {"all", *BENCHMARKS}, names
 
 
-def test_every_command_is_described_and_no_other() -> None:
+def test_exactly_the_existing_commands_are_documented() -> None:
     text = (ROOT / "docs/commands.md").read_text()
     assert set(re.findall(r"^\| `esdedup (\w+)", text, re.MULTILINE)) == {
         *typer.main.get_group(app).list_commands(typer.Context(typer.main.get_group(app)))
@@ -293,11 +295,10 @@ def test_every_command_is_described_and_no_other() -> None:
 
 @pytest.fixture(scope="module")
 def articles() -> list[dict[str, Any]]:
-    """The sample corpus."""
     return list(sample.articles())
 
 
-def test_the_documented_batch_is_what_the_fingerprinter_computes(articles: list[dict[str, Any]]) -> None:
+def test_the_documented_batch_matches_the_fingerprinter(articles: list[dict[str, Any]]) -> None:
     text = _words("docs/fingerprints.md")
     relation = relation_of(VERIFIED)
     chosen = [articles[414 - 1]["text"], articles[456 - 1]["text"]]
@@ -307,7 +308,7 @@ def test_the_documented_batch_is_what_the_fingerprinter_computes(articles: list[
         row = f"| `{first:016x}` | `{second:016x}` | {(first ^ second).bit_count()} |"
         assert row in text
     leaf = relation.ids(signatures)[1]
-    # The root's id has the period too.
+    # The root's id also depends on the period in which it was made.
     signatures["origin"] = int(re.findall(r'"seen": (\d+)', text)[0]) // (30 * DAY_MS)
     root = relation.ids(signatures)[0]
     assert f'{{"fingerprint": "{leaf}"' in text
@@ -325,8 +326,8 @@ def test_the_documented_batch_is_what_the_fingerprinter_computes(articles: list[
     assert all(f'"{name}": "{value}"' in overview for name, value in shown.items())
 
 
-def test_the_documented_page_is_what_clustering_gives(articles: list[dict[str, Any]]) -> None:
-    """Without a server: the clusters, and the numbers that the page shows of them."""
+def test_the_documented_results_match_the_clustering(articles: list[dict[str, Any]]) -> None:
+    """The clusters, and the numbers that a results page shows, are computed without a server."""
     assignments = assigned([article["text"] for article in articles])
     roots = {article["id"]: each.root for article, each in zip(articles, assignments, strict=True)}
     sizes = collections.Counter(roots.values())

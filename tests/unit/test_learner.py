@@ -1,4 +1,4 @@
-"""The learner of boilerplate: threads, interruptions, changes without a batch, and learning ahead."""
+"""The boilerplate learner: threads, interruptions, stored changes, and learning before assigning."""
 
 import contextlib
 import itertools
@@ -44,7 +44,7 @@ def number(value: int) -> bytes:
 PAGE = (number(1 << 40), number(60), b"\x01", b"\x00", number(0))
 
 
-def test_columns_that_do_not_fit_are_refused() -> None:
+def test_columns_of_different_lengths_are_refused() -> None:
     for at in range(5):
         columns = tuple(each * 2 if place == at else each for place, each in enumerate(PAGE))
         with pytest.raises(ValueError, match="differ in length"):
@@ -65,7 +65,7 @@ def test_names_may_have_lone_surrogates() -> None:
         )
 
 
-def test_threads_wait_for_each_other() -> None:
+def test_threads_can_share_a_learner() -> None:
     shared = learner()
 
     def see(page: int) -> bytes:
@@ -78,7 +78,7 @@ def test_threads_wait_for_each_other() -> None:
 
 
 TEXTS = [page["text"] for page in pages(60)]
-# In which blocks and periods end.
+# Several blocks and periods end within these batches.
 BATCHES = [
     (parsed.passages, parsed.pages)
     for start in range(0, 40, 10)
@@ -88,19 +88,19 @@ BATCHES = [
 
 def is_learning(frame: FrameType) -> bool:
     module: str = frame.f_globals.get("__name__", "")
-    # Other calls than `filter` are the crate's, before and after which it comes here.
+    # All calls but `filter` are those of the crate, and are interrupted before and after, in `learn`.
     return module.startswith("esdedup.boilerplate") or frame.f_code is learn.__code__
 
 
 def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64]]) -> None:
-    """Abandon a batch, and learn from it when it comes again."""
+    """Abandon a batch, then repeat it and learn from it."""
     for end in (boilerplate.undo, boilerplate.keep):
         boilerplate.begin()
         boilerplate.filter(*batch)
         end()
 
 
-def taught(batches: list[tuple[Passages, npt.NDArray[np.uint64]]]) -> Boilerplate:
+def trained(batches: list[tuple[Passages, npt.NDArray[np.uint64]]]) -> Boilerplate:
     boilerplate = Boilerplate(block_pages=5, period_records=40)
     for batch in batches:
         learn(boilerplate, batch)
@@ -110,10 +110,10 @@ def taught(batches: list[tuple[Passages, npt.NDArray[np.uint64]]]) -> Boilerplat
 def test_an_exception_at_any_point_can_be_undone() -> None:
     interrupts = Interrupts(is_learning)
     for count, batch in enumerate(BATCHES):
-        before, expected = contents(taught(BATCHES[:count])), contents(taught(BATCHES[: count + 1]))
+        before, expected = contents(trained(BATCHES[:count])), contents(trained(BATCHES[: count + 1]))
         is_learned = False
         while not is_learned:
-            tried = taught(BATCHES[:count])
+            tried = trained(BATCHES[:count])
             with contextlib.suppress(Interrupted), interrupts.one():
                 learn(tried, batch)
                 is_learned = True
@@ -122,7 +122,7 @@ def test_an_exception_at_any_point_can_be_undone() -> None:
             while tried.has_begun:
                 tried.undo()
             assert contents(tried) in ([before] if is_open else [before, expected])
-    assert taught(BATCHES).window.former_from > 1
+    assert trained(BATCHES).window.former_from > 1
     assert interrupts.functions >= {"Boilerplate.filter", "learn"}
 
 
@@ -151,7 +151,7 @@ def new_boilerplate() -> Boilerplate:
 
 
 def changes_of_batches(*, size: int) -> list[Changes]:
-    """Return the changes of some batches of pages, in which blocks and a period end."""
+    """Return the changes of several batches, within which blocks and a period end."""
     boilerplate, found = new_boilerplate(), []
     for start in range(0, len(MORE_TEXTS), size):
         boilerplate.begin()
@@ -190,7 +190,7 @@ DAMAGES: list[Callable[[Array], Array]] = [
 
 
 @given(st.integers(0, len(CHANGES) - 1), st.sampled_from(DAMAGES), st.data())
-def test_impossible_changes_are_refused_with_one_error(
+def test_impossible_changes_raise_only_value_errors(
     at: int, damage: Callable[[Array], Array], data: st.DataObject
 ) -> None:
     arrays = arrays_of(CHANGES[at])
@@ -202,7 +202,7 @@ def test_impossible_changes_are_refused_with_one_error(
         damaged = read_changes(content)
         for number, changes in enumerate(CHANGES):
             boilerplate.apply(damaged if number == at else changes)
-        # Where it is not noticed, that does no harm but to what was learned.
+        # Unnoticed damage changes only the learned passages.
         filter_all(boilerplate)
 
 
@@ -214,7 +214,7 @@ def filter_all(boilerplate: Boilerplate) -> None:
 
 
 @given(st.integers(0, len(CHANGES) - 1), st.data())
-def test_bytes_that_were_changed_are_refused(at: int, data: st.DataObject) -> None:
+def test_corrupted_bytes_are_refused(at: int, data: st.DataObject) -> None:
     content = bytearray(bytes_of(CHANGES[at].columns()))
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     with pytest.raises(ValueError, match="cannot be read"):
@@ -232,8 +232,8 @@ def test_changes_after_a_gap_are_refused(missing: int) -> None:
         boilerplate.apply(CHANGES[missing - 1])
 
 
-def test_passages_are_the_golden_vectors() -> None:
-    """Documents name passages by these hashes: with a change, raise `FORMAT` (elastic/forest/meta.py)."""
+def test_passages_match_the_golden_vectors() -> None:
+    """Stored documents contain these hashes: if they change, raise `FORMAT` in elastic/forest/meta.py."""
     lines = (
         "Home",
         "Sign in",
@@ -277,14 +277,14 @@ def clustered(*, learn_first: bool, ahead: int = 1_000) -> list[ClusteredArticle
     for first, articles in two_passes(read, learn_first=learn_first, ahead=ahead):
         first_pass(mine, first, Fields())
         found += mine.cluster(articles)
-    # Once, though it was read twice.
+    # Reported once, although it is read twice.
     assert [str(each) for each in rejected] == ["f:71: is not JSON"]
     assert [each.id for each in found] == [page["id"] for page in PAGES]
     return found
 
 
-def test_two_looks_know_boilerplate_from_the_first_page_on() -> None:
-    """The first block of pages is judged by nothing otherwise. Edited reprints are learned from later."""
+def test_two_passes_filter_from_the_first_page_on() -> None:
+    """In a single pass, nothing has been learned yet when the first block of pages is filtered."""
     single, whole, parts = (
         [each.fingerprint for each in clustered(learn_first=learn_first, ahead=ahead)][:64]
         for learn_first, ahead in ((False, 1), (True, 1_000), (True, 75))
@@ -293,7 +293,7 @@ def test_two_looks_know_boilerplate_from_the_first_page_on() -> None:
         assert sum(one != other for one, other in zip(single, found, strict=True)) > 40
 
 
-def test_many_edits_of_an_article_teach_nothing() -> None:
+def test_edited_versions_of_an_article_are_not_learned() -> None:
     chance, versions, stories = random.Random(4), list[str](), 3
     for story in range(stories):
         sentences = " ".join(map(article, range(3 * story, 3 * story + 3))).split(". ")
@@ -312,16 +312,16 @@ def test_many_edits_of_an_article_teach_nothing() -> None:
 
 
 @pytest.mark.parametrize("count", [40, 64 + 10])
-def test_a_look_at_few_pages_teaches_too(count: int) -> None:
-    """All pages, or the last ones, fill less than a block."""
+def test_learning_first_works_with_few_pages(count: int) -> None:
+    """All pages, or the last of them, fill less than a block."""
     own = list(pages(count + 20, sites=1))
-    taught, fresh = clustering([]), clustering([])
+    trained, fresh = clustering([]), clustering([])
     texts = [RawPage(page["text"], None, page["id"]) for page in own[:count]]
-    assert taught.learn(texts) == count
-    boilerplate = taught._store.boilerplate
+    assert trained.learn(texts) == count
+    boilerplate = trained._store.boilerplate
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (count, count)
     rest = [FileArticle(place="f", id=page["id"], article=page, size_bytes=1) for page in own[count:]]
-    found = [[each.fingerprint for each in some.cluster(rest)] for some in (taught, fresh)]
+    found = [[each.fingerprint for each in some.cluster(rest)] for some in (trained, fresh)]
     assert sum(one != other for one, other in zip(*found, strict=True)) == 20
 
 
@@ -332,13 +332,13 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     first_pass(mine, (), Fields())
     boilerplate = mine._store.boilerplate
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 0)
-    # An interrupted call that had learned from all pages is repeated.
+    # This repeats an interrupted call that had already learned from all its pages.
     assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 20)
 
 
 @pytest.mark.parametrize("ahead", [1, 64, 75, 151, 152])
-def test_each_article_has_both_looks_in_its_part(ahead: int) -> None:
+def test_both_passes_read_the_same_articles(ahead: int) -> None:
     first: list[str] = []
     second: list[str] = []
     for one, other in two_passes(read, learn_first=True, ahead=ahead):
@@ -360,8 +360,8 @@ def test_articles_added_between_two_passes_are_assigned() -> None:
     assert [[len(list(each)) for each in part] for part in parts] == [[2, 2], [2, 2], [1, 2], [0, 2]]
 
 
-def test_pages_that_have_taught_teach_nothing_when_they_come() -> None:
-    """In any order and batches: pages seen before are judged by what was learned before."""
+def test_pages_learned_first_are_not_learned_again() -> None:
+    """This holds for any order of the pages and any batches."""
     mine = clustering([])
     texts = [RawPage(page["text"]) for page in PAGES]
     assert mine.learn(texts[:100]) == 100
@@ -373,7 +373,7 @@ def test_pages_that_have_taught_teach_nothing_when_they_come() -> None:
     assert boilerplate.last_page == before == 150
 
 
-def test_a_run_that_learns_counts_every_page_once() -> None:
+def test_learning_counts_every_page_once() -> None:
     rejected: list[ArticleRejected] = []
     learning = Learning(on_rejected=rejected.append)
     texts = [RawPage(page["text"]) for page in PAGES[:3]]
@@ -387,7 +387,7 @@ def test_a_run_that_learns_counts_every_page_once() -> None:
     assert [each.article for each in rejected] == ["4"]
 
 
-def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
+def test_inputs_readable_only_once_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="standard input can be read only once"):
         check_two_passes([Path("-")], VERIFIED)
     with pytest.raises(SettingError, match="/dev/null can be read only once"):

@@ -1,4 +1,4 @@
-"""Nodes and content hashes in memory, in logs and packed: postings, hashes without a node, clusters."""
+"""Nodes and content hashes in memory, in logs and packed; limits of keys; growth of clusters."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_expired_nodes_leave_memory_and_free_their_rows() -> None:
         state = nodes.assign(batch, state, now_ms=NOW_MS).state
         nodes.keep()
         sizes.append(nodes.size_bytes)
-    # Some ten rounds live, and a fifth as many are not looked at yet.
+    # About ten rounds are live; a fifth as many nodes have expired but not been examined yet.
     assert 5_000 <= len(nodes) <= 7_000
     assert sizes[-1] <= 1.2 * sizes[14]
 
@@ -66,7 +66,7 @@ def test_expired_nodes_leave_memory_and_free_their_rows() -> None:
 def test_undone_steps_leave_no_trace(
     kept: list[Arrival], sizes: list[int], undone: list[Arrival], depth: int
 ) -> None:
-    """Several steps may have begun."""
+    """Also if several steps are undone together."""
     plain, disturbed = Nodes(RELATION, AGING), Nodes(RELATION, AGING)
     state = State()
     for batch in map(as_batch, batches(kept, sizes)):
@@ -82,16 +82,16 @@ def test_undone_steps_leave_no_trace(
 
 
 @given(arrivals, batch_sizes, st.randoms(use_true_random=False), arrivals)
-def test_what_was_stored_is_what_was_there(
+def test_stored_records_restore_the_same_nodes(
     all_arrivals: list[Arrival], sizes: list[int], random: st.DataObject, later: list[Arrival]
 ) -> None:
-    """Records are read in any order, and twice."""
+    """Records may be read in any order and more than once."""
     nodes, state = Nodes(RELATION, AGING), State()
     stored: dict[bytes, bytes] = {}
     for batch in map(as_batch, batches(all_arrivals, sizes)):
         plan = nodes.assign(batch, state, now_ms=NOW_MS)
         state = plan.state
-        # A node of 64 bytes begins with its id, a page with its own.
+        # Each record begins with its id; the record of a node has 64 bytes.
         stored |= {packed[:8] + bytes([len(packed) == 64]): packed for packed in plan.written}
         nodes.keep()
     packed = list(stored.values())
@@ -120,7 +120,7 @@ def test_a_missing_root_is_recreated_from_its_leaf() -> None:
     assert len(read) == 2
 
 
-def test_unknown_documents_are_left_out() -> None:
+def test_records_of_unknown_sizes_are_ignored() -> None:
     nodes = Nodes(RELATION, AGING)
     nodes.load([b"", bytes(15), bytes(63), bytes(65), bytes(1_000)], live_since_ms=NO_TIME)
     nodes.settle()
@@ -138,7 +138,7 @@ def test_columns_that_differ_in_length_are_refused() -> None:
 
 
 def test_the_earlier_of_two_equal_roots_is_joined() -> None:
-    """Whichever of them was loaded first."""
+    """The order in which they are loaded makes no difference."""
     earlier, later, between = "00" * 8, "00" * 7 + "3f", "00" * 7 + "07"
     nodes = Nodes(RELATION, AGING)
     plan = nodes.assign(as_batch([Arrival(earlier, 0), Arrival(later, 0)]), State(), now_ms=NOW_MS)
@@ -154,7 +154,7 @@ SHARED = 0b110
 
 
 def different_texts(count: int) -> np.ndarray:
-    """Make signatures with their first simhash in common, of texts that do not agree."""
+    """Make signatures of texts that do not agree but share their first simhash."""
     random = np.random.default_rng(1)
     signatures = np.zeros(count, SIGNATURE)
     signatures["representatives"] = random.integers(0, 2**62, (count, REPRESENTATIVES), np.uint64) | MINHASH
@@ -173,7 +173,7 @@ class Saturated:
         self._nodes, self._state = Nodes(self._relation, AGING), State()
 
     def are_indexed(self, signatures: np.ndarray, time: int) -> list[bool]:
-        """Let texts arrive, and return which nodes are indexed under the simhash in common."""
+        """Let texts arrive, and return which nodes are indexed under the shared simhash."""
         batch = as_batch([Arrival(each, time) for each in self._relation.ids(signatures)], signatures)
         plan = self._nodes.assign(batch, self._state, now_ms=NOW_MS)
         self._nodes.keep()
@@ -182,12 +182,12 @@ class Saturated:
         return list(map(bool, are_indexed(held)[:, 0]))
 
 
-def test_a_key_has_room_for_just_so_many_nodes() -> None:
+def test_a_key_indexes_at_most_max_postings_nodes() -> None:
     assert Saturated(4).are_indexed(different_texts(6), 0) == [True] * 4 + [False] * 2
 
 
 def test_only_nodes_made_within_the_retention_saturate_keys() -> None:
-    """Earlier nodes still live if they were needed since."""
+    """Earlier nodes may still be live if articles have needed them since."""
     saturated, texts = Saturated(2), different_texts(4)
     assert saturated.are_indexed(texts[:2], 0) == [True, True]
     assert saturated.are_indexed(texts[:3], AGING.retention_ms // 2) == [True, True, False]
@@ -199,7 +199,7 @@ NODE_ID = "0" * 15 + "7"
 
 
 class Watched(MemoryStore):
-    """Keeps the last plan."""
+    """A store that keeps its last plan for inspection."""
 
     plan: Plan
 
@@ -213,7 +213,7 @@ def store() -> Watched:
 
 
 def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
-    """Return the pages that a batch writes, and nothing else."""
+    """Return the content hashes that a batch writes; fail if it writes anything else."""
     assign(watched, arrivals, now_ms=NOW_MS)
     stored = [unpack(packed, watched.relation) for packed in watched.plan.written]
     assert all(isinstance(each, StoredPage) for each in stored)
@@ -224,7 +224,7 @@ def bare(seen_ms: int) -> StoredPage:
     return StoredPage(f"{1:016x}", None, seen_ms)
 
 
-def test_repeats_of_one_text_are_written_once_a_granularity() -> None:
+def test_repeats_of_a_text_are_written_once_per_granularity() -> None:
     watched = store()
     assert written(watched, as_batch([BARE] * 50)) == [bare(0)]
     assert written(watched, as_batch([BARE] * 50)) == []
@@ -238,8 +238,8 @@ def test_texts_without_letters_and_digits_are_not_remembered() -> None:
     assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
 
 
-def test_texts_without_a_node_count_as_without_fingerprint() -> None:
-    """A signature that it would get today makes no node: the same text on another page becomes a root."""
+def test_a_remembered_hash_without_node_gets_no_fingerprint() -> None:
+    """Even if its text has a signature now; with another content hash, that signature becomes a root."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(
@@ -256,7 +256,7 @@ def joined(root: str, count: int) -> Iterator[Assignment]:
     return (Assignment(Kind.JOINED, f"{seq:016x}", root, seq, 0, b"") for seq in range(count))
 
 
-def test_the_limit_is_inclusive_and_told_once() -> None:
+def test_growth_is_reported_once_per_doubling() -> None:
     counted = Growth()
     assert counted.add(joined("a", MOST_PLAUSIBLE_LEAVES)) == []
     assert counted.add(joined("b", MOST_PLAUSIBLE_LEAVES + 1)) == [("b", MOST_PLAUSIBLE_LEAVES)]
@@ -267,12 +267,12 @@ def test_the_limit_is_inclusive_and_told_once() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.NEW_ROOT, Kind.KNOWN, Kind.WITHOUT_FINGERPRINT])
-def test_copies_and_new_clusters_add_nothing(kind: Kind) -> None:
+def test_only_joining_articles_count_as_growth(kind: Kind) -> None:
     others = (Assignment(kind, "b", "a", seq, 0, b"") for seq in range(2 * MOST_PLAUSIBLE_LEAVES))
     assert Growth().add(others) == []
 
 
-def test_slow_clusters_are_forgotten() -> None:
+def test_slowly_growing_clusters_are_forgotten() -> None:
     counted = Growth(max_clusters=10)
     counted.add(joined("large", MOST_PLAUSIBLE_LEAVES))
     for each in range(100):
@@ -284,12 +284,12 @@ CORE = RELATION.core
 
 
 class Logged(MemoryStore):
-    """A store that knows no more after each batch than what its log says."""
+    """A store that is read back from its logs after each batch."""
 
     def __init__(self, is_shortened: list[bool]) -> None:
         super().__init__(aging=AGING, relation=RELATION)
         self._logs: list[bytes] = []
-        # Whether the first log goes after a batch, when what lives of it has been written again.
+        # For each batch, whether the first log is then replaced by a log of its live nodes.
         self._is_shortened = iter(is_shortened)
 
     def commit(self, plan: Plan) -> Future[None]:
@@ -300,7 +300,7 @@ class Logged(MemoryStore):
             first = self._logs.pop(0)
             self._logs.append(CORE.log(self._nodes.living(first, live_since_ms=live_since_ms))[0])
         self._nodes = Nodes(RELATION, AGING)
-        # In pieces, as documents come.
+        # In several calls, as documents are read.
         self._nodes.load_logs(self._logs[:2])
         self._nodes.load_logs(self._logs[2:])
         self._nodes.settle(live_since_ms=live_since_ms)
@@ -308,7 +308,7 @@ class Logged(MemoryStore):
 
 
 @given(st.one_of(arrivals, ordered_arrivals), batch_sizes, st.lists(st.booleans(), max_size=20))
-def test_a_forest_read_from_its_log_follows_laws(
+def test_a_forest_read_from_its_log_follows_the_laws(
     all_arrivals: list[Arrival], sizes: list[int], is_shortened: list[bool]
 ) -> None:
     store, model = Logged(is_shortened), Model(AGING)
@@ -325,7 +325,7 @@ def a_node(profile: Profile) -> StoredNode:
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
-def test_entries_are_read_as_they_were_written(profile: Profile) -> None:
+def test_log_entries_are_read_as_written(profile: Profile) -> None:
     relation, node = relation_of(profile), a_node(profile)
     stored: list[Stored] = [
         node,
@@ -355,7 +355,7 @@ def test_unreadable_bytes_end_only_their_own_log(rest: bytes, length: int) -> No
         assert len(nodes) == len(found) == 0
 
 
-def test_a_document_says_what_state_and_time_it_has() -> None:
+def test_a_log_document_contains_its_state_and_time() -> None:
     documents = LogDocuments(RELATION, last=4)
     node = CORE.pack(a_node(CLASSIC))
     first = documents.add([node], None, State(seq=9, time_ms=115, origin_ms=50))
@@ -365,13 +365,13 @@ def test_a_document_says_what_state_and_time_it_has() -> None:
         '{"log": 5, "packed": "' + first.json()[1].split('"packed": "')[1].split('"')[0] + '", "seq": 9, '
         '"made": [50, 115], "seen": 120}',
     )
-    # The next small batch is added to it; a state without nodes too.
+    # The next small batch is added to the same document, even if it has only a state.
     second = documents.add([], None, State(seq=10, time_ms=130, origin_ms=50))
     assert (second.number, second.log) == (5, first.log)
     assert second.json()[1].endswith('"seq": 10, "made": [50, 130], "seen": 130}')
     third = documents.add([node] * 300, None, None)
     assert (third.number, len(third.log)) == (6, 300 * len(first.log))
-    # What a repair writes has no state.
+    # Entries written by a repair have no state.
     assert '"seq"' not in third.json()[1]
     documents.begin_another()
     assert documents.number == 7
@@ -407,12 +407,12 @@ def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
 
 
 @given(profiles_and_stored())
-def test_packed_records_are_read_again(drawn: tuple[Profile, Stored]) -> None:
+def test_packed_records_are_unpacked_unchanged(drawn: tuple[Profile, Stored]) -> None:
     profile, stored = drawn
     relation = relation_of(profile)
     packed = relation.core.pack(stored)
     assert unpack(packed, relation) == stored
-    # In base 64; cut short, it is nothing.
+    # Truncated base64 does not give the same record.
     assert unpack(packed[:-4], relation) != stored
 
 
@@ -429,12 +429,12 @@ def test_a_document_agrees_only_with_its_own_node(drawn: tuple[Profile, Stored])
 
 
 @pytest.mark.parametrize("values", [[], ["AA=="], ["", ""]])
-def test_a_document_without_a_readable_value_is_no_node(values: list[str]) -> None:
+def test_documents_without_a_readable_value_are_ignored(values: list[str]) -> None:
     assert stored_of([{"fields": {"packed": values}}], relation_of(VERIFIED)) == []
 
 
-def test_a_search_asks_for_one_value_of_each_document() -> None:
-    """Eight fields, or a document's id, take the server ten times as long."""
+def test_a_search_requests_one_value_per_document() -> None:
+    """Fetching eight fields, or the id, takes the server ten times as long."""
     body = search_body({"match_all": {}}, size=10)
     assert body["docvalue_fields"] == ["packed"]
     assert body["stored_fields"] == "_none_"

@@ -1,4 +1,4 @@
-"""Overrides: what a person declares about passages takes precedence over what was learned."""
+"""Overrides: declarations about passages, which take precedence over learned boilerplate."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def left_out(
     sites: list[str | None] | None = None,
     boilerplate: Boilerplate | None = None,
 ) -> list[list[bool]]:
-    """Return which passages of texts are left out, text by text."""
+    """Return for each text which of its passages are left out."""
     boilerplate, of_texts = boilerplate or Boilerplate(), iter(sites or [None] * len(texts))
     found: list[list[bool]] = []
 
@@ -76,26 +76,26 @@ def test_overrides_match_passages_despite_markup_and_case() -> None:
         "Home &amp;gt; News",
     ],
 )
-def test_a_passage_can_be_pinned_by_its_visible_text(passage: str) -> None:
-    """By the text that a page or `stats` shows, even if that looks like markup; and by the raw text."""
+def test_a_passage_can_be_overridden_by_its_visible_text(passage: str) -> None:
+    """The text that a page or `stats` shows is accepted, even if it looks like markup; so is raw text."""
     article_text = f"{article(0)}\n\n{passage}\n\n{article(1)}"
     found = LocatedPassages.of(article_text, max_length=10_000)
-    # Two sentences each before and after it.
+    # Two sentences come before the passage, and two after it.
     shown = [found.text(place) for place in range(2, len(found.passages.hashes) - 2)]
     for overrides in ([Override(boilerplate=each) for each in shown], [Override(boilerplate=passage)]):
         (own,) = left_out([article_text], Overrides.of(overrides))
         assert own == [False] * 2 + [True] * len(shown) + [False] * 2
 
 
-def test_pinned_markup_outweighs_visible_text() -> None:
+def test_overrides_by_markup_outweigh_those_by_visible_text() -> None:
     overrides = Overrides.of([Override(boilerplate="Ships &amp; trains"), Override(text="Ships amp trains")])
     assert left_out([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], overrides) == [
         [True, False, *[False] * 4]
     ]
 
 
-def test_pinned_boilerplate_counts_as_learned() -> None:
-    """It is left out, does not mark its page as a context, and is not text that makes lists boilerplate."""
+def test_overridden_boilerplate_counts_as_learned() -> None:
+    """It is left out, does not identify contexts, and does not make the lists of its page boilerplate."""
     overrides = Overrides.of([Override(boilerplate=FOOTER)])
     page = f"{FOOTER}\n\nHome and news\n\n{ITEM}"
     long = f"{FOOTER} {FOOTER}".replace("editors", "authors", 1)
@@ -109,13 +109,13 @@ def test_pinned_boilerplate_counts_as_learned() -> None:
         assert left_out(pages, overridden, boilerplate=boilerplate)[-1][1] is is_learned
 
 
-def test_pinned_text_is_never_left_out() -> None:
-    """Neither when it is learned, nor in a list, where it counts as prose."""
+def test_overridden_text_is_never_left_out() -> None:
+    """Neither if it is learned as boilerplate, nor as an item of a list."""
     pages = [f"{article(number)} {FOOTER}" for number in range(8)]
     overrides = Overrides.of([Override(text=FOOTER)])
     assert left_out(pages, NO_OVERRIDES, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
     assert left_out(pages, overrides, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, False]
-    # On other sites, what is learned counts.
+    # An override for another site has no effect.
     elsewhere = Overrides.of([Override(text=FOOTER, site="a.example")])
     assert left_out(pages, elsewhere, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
     page = f"Home and news\n\n{ITEM}\n\nWeather\n\n{article(0)} {article(1)}"
@@ -123,7 +123,7 @@ def test_pinned_text_is_never_left_out() -> None:
     assert left_out([page], Overrides.of([Override(text=ITEM)]))[0][:3] == [True, False, True]
 
 
-def test_a_pin_for_a_site_beats_one_for_all() -> None:
+def test_an_override_for_a_site_beats_a_general_one() -> None:
     overrides = Overrides.of(
         [
             Override(boilerplate=FOOTER),
@@ -250,7 +250,7 @@ def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, lis
     return text, estimates[:, best].tolist()
 
 
-def test_a_forged_text_resembles_a_story_by_estimate_only() -> None:
+def test_a_forged_text_resembles_a_story_only_by_estimate() -> None:
     """See docs/forest.md: 200 chosen words are enough, but explanations show the exact resemblance."""
     random = Random(1)
     story = " ".join(_story(random))
@@ -270,8 +270,8 @@ def test_a_forged_text_half_resembles_at_most_one_story() -> None:
     assert 0.5 < sum(estimates) < 1.1
 
 
-def _lesson(random: Random, sentences: list[str], *, pages: int = 5) -> list[list[str]]:
-    """Return pages that teach that some sentences are boilerplate, and others that fill their block."""
+def _planted_pages(random: Random, sentences: list[str], *, pages: int = 5) -> list[list[str]]:
+    """Return pages from which sentences are learned as boilerplate, and others that fill their block."""
     longer = [[" ".join(_words(random, 150)) + "." for _ in range(3)] for _ in range(pages)]
     return [*(own + sentences for own in longer), *([" ".join(_words(random, 9))] for _ in range(64))]
 
@@ -295,7 +295,7 @@ def _roots(
 
 
 def test_placeholders_get_no_root() -> None:
-    """Nor does one that a person declares after it became a story, unless the page has other text."""
+    """Nor does a notice declared as boilerplate after it became a story, unless its page has other text."""
     notice = "This article is asleep. It will wake in spring."
     named = Overrides.of([Override(boilerplate=notice)])
     shipped = [
@@ -314,15 +314,15 @@ def test_placeholders_get_no_root() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_five_planted_pages_separate_reprints_unless_overridden(seed: int) -> None:
-    """Whether they come before the story or after it; three pages are too few."""
+    """They may come before or after the story; three pages are too few."""
     random = Random(seed)
     story = _story(random)
     reprints = [_reprint(random, story) for _ in range(10)]
     for first, last in (([], [story, *reprints]), ([story], [story, *reprints])):
-        assert len(set(_roots(first, _lesson(random, story, pages=3), last))) == 1
-        assert len(set(_roots(first, _lesson(random, story), last))) > 5
+        assert len(set(_roots(first, _planted_pages(random, story, pages=3), last))) == 1
+        assert len(set(_roots(first, _planted_pages(random, story), last))) > 5
         overrides = Overrides.of([Override(text=" ".join(story))])
-        assert len(set(_roots(first, _lesson(random, story), last, overrides=overrides))) == 1
+        assert len(set(_roots(first, _planted_pages(random, story), last, overrides=overrides))) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -330,8 +330,8 @@ def test_five_planted_pages_join_stories_that_share_a_sentence(seed: int) -> Non
     random = Random(seed)
     shared = "The editors of this newspaper answer the questions of their readers every morning."
     one, other = ([*_story(random), shared] for _ in range(2))
-    taught = _lesson(random, one[:-1] + other[:-1])
+    planted = _planted_pages(random, one[:-1] + other[:-1])
     assert len(set(_roots([one, other]))) == 2
-    assert len(set(_roots(taught, [one, other]))) == 1
+    assert len(set(_roots(planted, [one, other]))) == 1
     overrides = Overrides.of([Override(text=" ".join(story)) for story in (one, other)])
-    assert len(set(_roots(taught, [one, other], overrides=overrides))) == 2
+    assert len(set(_roots(planted, [one, other], overrides=overrides))) == 2

@@ -1,4 +1,4 @@
-"""Lists, articles and operations without a server: what is refused, what is asked, what comes of answers."""
+"""Reading without a server: refused arguments, the requests of operations, and results made of answers."""
 
 import itertools
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def test_a_query_ranks_articles_if_it_has_words(query: Query | None, expected: b
     assert ranks_articles(query) is expected
 
 
-def test_the_default_sort_is_relevance_for_words_else_newest() -> None:
+def test_the_default_sort_is_relevance_only_for_words() -> None:
     words = SearchForm(words="ferry", since="2026-01-01").query(Fields(), [TERM])
     filters = SearchForm(since="2026-01-01").query(Fields(), [TERM])
     assert default_sort(words) == "relevance"
@@ -93,7 +93,7 @@ def test_numbered_pages_end_at_row_10_000(sort: str, instead: str) -> None:
         request(sort=sort, paging=Paging(page=501, size=20)).start()
 
 
-def test_a_cursor_fits_its_own_list_only() -> None:
+def test_a_cursor_is_valid_only_for_its_list() -> None:
     first = request(paging=Paging(page=1, size=20))
     cursor = first.start().next(rows=20, place=[1_790_000_000_000, 7, "news"])
     text = first.write(cursor)
@@ -111,7 +111,7 @@ def test_a_cursor_fits_its_own_list_only() -> None:
 
 @pytest.fixture
 def reader() -> Reader:
-    # No server answers there: a request would raise ServerUnavailable.
+    # No server listens there, so a request would raise ServerUnavailable.
     return Reader(Elasticsearch("http://127.0.0.1:9"))
 
 
@@ -156,7 +156,7 @@ def test_invalid_arguments_are_refused(
 
 
 @pytest.mark.parametrize("forest", ["", "Upper", "one,two", "all-*"])
-def test_a_forest_needs_the_name_of_one_index(forest: str) -> None:
+def test_a_forest_must_name_one_index(forest: str) -> None:
     with pytest.raises(SettingError, match="cannot name one index"):
         Reader(Elasticsearch("http://127.0.0.1:9"), forest=forest)
 
@@ -182,7 +182,7 @@ def test_a_query_without_words_finds_nothing(text: str) -> None:
         ("😀", "😀"),
     ],
 )
-def test_words_that_the_analyser_cuts_become_a_phrase(text: str, sent: str) -> None:
+def test_words_that_the_analyser_splits_become_a_phrase(text: str, sent: str) -> None:
     assert words(text, Fields())["simple_query_string"]["query"] == sent
 
 
@@ -198,7 +198,7 @@ def test_words_that_the_analyser_cuts_become_a_phrase(text: str, sent: str) -> N
         (None, None),
     ],
 )
-def test_a_title_is_one_text(title: Any, shown: str | None) -> None:
+def test_titles_are_shown_as_one_text(title: Any, shown: str | None) -> None:
     hit = {"_id": "1", "_index": "news", "_source": {"title": title}}
     assert values_of(hit, Fields())["title"] == shown
 
@@ -223,9 +223,9 @@ def test_searched_words_are_marked() -> None:
     )
 
 
-def test_what_is_not_found_has_no_marks() -> None:
+def test_snippets_without_matches_have_no_marks() -> None:
     assert shown() == ("A title", "")
-    # Of a field with several values, the first counts.
+    # If a field has several values, the first is shown.
     assert shown(title=["one", "two"]) == ("one", "")
     (snippet,) = snippets_of([ROW], [{"_index": "other", "_id": "1"}], fields=Fields())
     assert snippet.title[0].text == "A title"
@@ -257,7 +257,7 @@ def test_markup_is_not_shown(fragment: str, visible: str) -> None:
         ("short, and without a full stop", (False, False)),
     ],
 )
-def test_an_ellipsis_stands_where_a_sentence_is_cut(fragment: str, is_cut: tuple[bool, bool]) -> None:
+def test_an_ellipsis_marks_where_a_sentence_is_cut(fragment: str, is_cut: tuple[bool, bool]) -> None:
     text = shown(text=[fragment])[1]
     assert (text.startswith("…"), text.endswith("…")) == is_cut
 
@@ -274,7 +274,7 @@ def test_equal_ids_in_two_indices_are_distinct_rows() -> None:
 
 
 def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
-    """Send an operation its answers one after the other; return its requests and its result."""
+    """Send answers to an operation one by one; return its requests and its result."""
     asked: list[Request] = [next(requests)]
     for answer in answers:
         try:
@@ -282,11 +282,13 @@ def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
         except StopIteration as end:
             assert len(asked) == len(answers)
             return asked, end.value
-    raise AssertionError(f"the operation asks for more: {asked[-1]}")
+    raise AssertionError(f"the operation sent another request: {asked[-1]}")
 
 
 @pytest.mark.parametrize(("root", "part_of", "searches"), [(None, None, 1), ("r", None, 4), ("r", "w", 4)])
-def test_excerpts_are_asked_for_beside_the_rest(root: str | None, part_of: str | None, searches: int) -> None:
+def test_excerpts_are_requested_together_with_the_rest(
+    root: str | None, part_of: str | None, searches: int
+) -> None:
     answer: dict[str, Any] = {
         "hits": {"hits": [], "total": {"value": 0}},
         "aggregations": {
@@ -309,26 +311,26 @@ def test_excerpts_are_asked_for_beside_the_rest(root: str | None, part_of: str |
     (asked,), (_, story) = run(requests, [answer] * searches)
     assert isinstance(asked, Search)
     assert (asked.bodies[0], len(asked.bodies)) == (TERM, searches)
-    # A story that another one quotes may have no article.
+    # A quoted story may have no articles.
     assert story.get("excerpt_of") == (QuotedStory(root="w", articles=0, first=None) if part_of else None)
 
 
 def served(requests: Requests[Any], answer: Callable[[Request], Any]) -> Any:
-    """Answer an operation's requests; return its result."""
-    said: Any = None
+    """Answer all requests of an operation; return its result."""
+    response: Any = None
     while True:
         try:
-            asked = requests.send(said)
+            asked = requests.send(response)
         except StopIteration as end:
             return end.value
-        said = answer(asked)
+        response = answer(asked)
 
 
 def hits(*ids: str) -> dict[str, Any]:
     return {"hits": {"hits": [{"_id": each, "sort": [each, 1]} for each in ids]}}
 
 
-def test_all_hits_are_read_and_the_point_closed() -> None:
+def test_all_hits_are_read_and_the_point_is_closed() -> None:
     body = {"size": 2, "sort": ["name"]}
     asked, found = run(all_hits("news", body), "point", hits("a", "b"), hits("c", "d"), hits(), None)
     pit = {"id": "point", "keep_alive": "5m"}
@@ -362,7 +364,7 @@ def test_hits_continue_after_a_lost_point_in_time(orders: str, lost: tuple[int, 
     assert served(all_hits("news", {"size": 2, "sort": ["name"]}), answer) == stored
 
 
-def test_unordered_hits_end_with_their_point_in_time() -> None:
+def test_unordered_hits_cannot_continue_after_a_lost_point() -> None:
     body = {"size": 2, "sort": ["_doc"]}
     with pytest.raises(ServerUnavailable, match="its server was started again"):
         run(all_hits("news", body), "point", hits("a", "b"), None)
@@ -370,7 +372,7 @@ def test_unordered_hits_end_with_their_point_in_time() -> None:
     assert [hit["_id"] for hit in found] == ["a"]
 
 
-def test_a_server_that_loses_every_point_is_abandoned() -> None:
+def test_reading_stops_if_every_point_is_lost() -> None:
     with pytest.raises(ServerUnavailable):
         run(all_hits("news", {"size": 2, "sort": ["name"]}), *["point", None] * 20)
 
@@ -393,7 +395,7 @@ def test_no_query_has_more_terms_than_the_limit() -> None:
     assert found == {"a"}
 
 
-def test_only_the_article_itself_is_read_with_its_text() -> None:
+def test_only_the_requested_article_is_read_with_text() -> None:
     mappings = {"news": article_index(Fields())["mappings"]}
     for operation, has_text in (
         (article(Scope(), "news", "1"), True),

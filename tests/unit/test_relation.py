@@ -1,4 +1,4 @@
-"""Band keys, how representatives are compared and looked up, and the index that finds near signatures."""
+"""Band keys, comparison and look-up of representatives, and the index that finds near signatures."""
 
 import itertools
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ in_each_layout = pytest.mark.parametrize("layout", [NODES, ARTICLES], ids=lambda
 @pytest.mark.parametrize(
     ("layout", "count", "asked", "key_bits"), [(NODES, 10, 10, {25, 26}), (ARTICLES, 2, 66, {32})]
 )
-def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, asked: int, key_bits: set[int]) -> None:
+def test_layouts_have_the_expected_keys(layout: Layout, count: int, asked: int, key_bits: set[int]) -> None:
     assert len(layout.tables) == count
     assert len(set(layout.asked_terms(0x123456789ABCDEF0))) == asked
     assert {sum(stop - start for start, stop in ranges) for ranges in layout.tables} == key_bits
@@ -45,7 +45,7 @@ def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, fli
 
 
 @pytest.mark.parametrize(("layout", "flipped_bits"), [(NODES, [0, 13, 26, 39]), (ARTICLES, [0, 1, 32, 33])])
-def test_four_bits_may_touch_every_key(layout: Layout, flipped_bits: list[int]) -> None:
+def test_four_bits_may_change_every_key(layout: Layout, flipped_bits: list[int]) -> None:
     (terms,) = layout.terms([sum(1 << (63 - bit) for bit in flipped_bits)])
     assert not set(layout.asked_terms(0)) & set(terms)
 
@@ -60,13 +60,13 @@ def test_terms_of_nodes_are_table_and_bits_in_hex() -> None:
 
 
 def test_articles_have_the_keys_of_halves_in_shorter_terms() -> None:
-    # Six bits a digit: the number of the table and 32 bits are 33 bits, the highest of which are 0.
+    # Each digit encodes six bits. The number of the table and 32 bits of the simhash are padded with zeros.
     terms = ARTICLES.terms([0x123456789ABCDEF0, 0xFFFFFFFF00000000])
     assert terms == [["0id5pU", "6qLdXM"], ["3_____", "400000"]]
     assert terms_of([0x123456789ABCDEF1, 0xFFFFFFFF00000001], ARTICLES) == [["4zhmu9G"], ["_____M0"]]
 
 
-def test_articles_ask_for_keys_within_one_bit() -> None:
+def test_articles_are_looked_up_within_one_bit() -> None:
     value = 0x0000000180000000
     (own,), asked = ARTICLES.terms([value]), ARTICLES.asked_terms(value)
     assert own == ["000001", "600000"]
@@ -82,7 +82,7 @@ def test_there_are_43_745_values_within_three_bits() -> None:
 
 
 @given(one=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
-def test_whatever_is_near_is_found_around_a_term(one: int, flips: set[int]) -> None:
+def test_near_simhashes_are_found_around_a_term(one: int, flips: set[int]) -> None:
     own, other = NODES.terms([one, one ^ sum(1 << bit for bit in flips)])
     shared = set(own) & set(other)
     assert shared
@@ -93,7 +93,7 @@ def test_whatever_is_near_is_found_around_a_term(one: int, flips: set[int]) -> N
         assert len(set(around)) == len(around) == around_counts()[own.index(term)]
 
 
-def test_going_around_a_term_takes_some_250_others() -> None:
+def test_about_250_terms_surround_each_term() -> None:
     assert set(around_counts()) == {248, 250}
 
 
@@ -120,7 +120,7 @@ def terms_of(representatives: Iterable[int], layout: Layout) -> list[list[str]]:
 
 
 @given(VALUES, VALUES, st.integers(0, 63))
-def test_only_two_simhashes_are_near_without_being_equal(one: int, other: int, bit: int) -> None:
+def test_only_simhashes_can_be_near_without_being_equal(one: int, other: int, bit: int) -> None:
     for left, right in ((one, other), (one, one ^ 1 << bit), (one, one)):
         found = int(RELATION.distances_bits(array(left), array(right))[0])
         both_are_simhashes = left % 2 == right % 2 == 0
@@ -139,7 +139,7 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: La
     assert not exact & bands
     bits = 42 if layout is ARTICLES else 40
     assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
-    # What is asked for a minhash is its key, and what is asked for a simhash has its keys.
+    # A minhash is looked up by its key, a simhash by its own keys and others.
     for stored, value in zip(found, values, strict=True):
         asked = RELATION.asked_terms(with_one(value), layout)
         assert set(stored) <= set(asked)
@@ -186,7 +186,7 @@ def pairs(index: NeighbourIndex, queried: np.ndarray) -> list[tuple[int, int]]:
 
 
 @given(added=st.lists(values, max_size=6), queried=values, max_distance_bits=st.integers(0, 3))
-def test_finds_what_exhaustive_search_finds(
+def test_the_index_finds_the_same_as_exhaustive_search(
     added: list[list[int]], queried: list[int], max_distance_bits: int
 ) -> None:
     index = by_distance(max_distance_bits)
@@ -203,7 +203,7 @@ def test_finds_what_exhaustive_search_finds(
 
 AGREEMENT = Agreement()
 BY_AGREEMENT = Relation(max_distance_bits=3, agreement=AGREEMENT)
-# Few of both kinds, a few bits apart; odd ones are minhashes.
+# A few representatives of each kind, some of them a few bits apart; minhashes are odd.
 SIMHASHES = [0, 0b110, 0xFFFF_0000_FFFF_0000, 0xFFFF_0000_FFFF_0000 ^ 1 << 40, 7 << 32]
 MINHASHES = [1, 0b11, 0b111, 0xFFFF_0000_FFFF_0001]
 SKETCHES = [0x5555_5555_5555_5555, 0xAAAA_AAAA_AAAA_AAAA]
@@ -221,7 +221,7 @@ def signatures(draw: st.DrawFn) -> bytes:
     made["figure_sketch"] = draw(st.sampled_from([0, 1, 2**40 - 1]))
     made["name_sketch"] = draw(st.sampled_from([0, 7 | 31 << 30, 15 | 15 << 30 | 1 << 60, 2**40 - 1]))
     made["pair_sketch"] = draw(st.sampled_from([0, 2**40 - 1]))
-    # Saturated keys are not indexed; a node may be indexed under nothing.
+    # Nodes are not indexed under saturated keys, so a node may be indexed under none.
     indexed = draw(st.lists(st.booleans(), min_size=REPRESENTATIVES, max_size=REPRESENTATIVES))
     chosen = are_distinct(made["representatives"]) & np.array(indexed)
     return as_nodes(made, chosen).tobytes()
@@ -231,7 +231,7 @@ several = st.lists(signatures(), max_size=12).map(lambda each: np.frombuffer(b""
 
 
 def have_in_common(queried: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """Return which pairs have a representative in common that the one held is indexed under."""
+    """Return which pairs share a representative under which the held signature is indexed."""
     one, other = queried["representatives"][:, None, :, None], held["representatives"][None, :, None, :]
     bits = np.where(are_minhashes(one) | are_minhashes(other), 0, 3)
     indexed = BY_AGREEMENT.indexed(held)[None, :, None, :]
@@ -262,7 +262,7 @@ _HAN = sorted({character for text in CHINESE for character in text if character 
 
 
 def _exchanged(text: str, share: float, random: Random) -> str:
-    """Return a text with a share of its letters, at least one, exchanged for others of its script."""
+    """Replace a share of the letters of a text, at least one, with random letters of its script."""
     letters = [at for at, character in enumerate(text) if character.isalpha()]
     characters = list(text)
     for at in random.sample(letters, max(1, round(share * len(letters)))):
@@ -277,8 +277,8 @@ def _exchanged(text: str, share: float, random: Random) -> str:
         ([text[:100] for text in CHINESE], 0, 0.95),
         (ENGLISH, 0.02, 0.94),
         ([text[:200] for text in ENGLISH], 0, 0.95),
-        # 60 % were measured. A letter in 40 spoils a word in eight, and with it two runs in nine: as many as
-        # texts of this length may differ in. At 4 percent, which spoils half of the runs, 1 % are left.
+        # 60 % were measured. One wrong letter in 40 changes one word in eight and two runs in nine: as many
+        # as may differ in texts of this length. At 4 %, half of the runs change, and 1 % are still near.
         (ENGLISH, 0.025, 0.55),
     ],
     ids=[

@@ -1,4 +1,4 @@
-"""A feeder finds the sidecar that takes articles, sends requests, and reads the answers."""
+"""A feeder finds the sidecar that owns the forest, sends it requests, and reads its answers."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ JOINED = Assignment(Kind.JOINED, "f", "r", 7, 1_000, b"\0\xff")
 
 
 class Answering:
-    """Keeps what is sent, and gives an answer."""
+    """A fake connection that records requests and returns a fixed answer."""
 
     address = ADDRESS
 
@@ -65,7 +65,7 @@ def article(
 
 
 def lines(*articles: ArticleAction) -> list[Any]:
-    """Return what is sent for articles."""
+    """Return the lines that are sent for articles."""
     connection = Answering(*[{"outcome": "joined", "dedup": DEDUP}] * len(articles))
     remote(connection).assign(articles)
     ((_, body, _),) = connection.sent
@@ -80,45 +80,45 @@ def answered(item: Any, action: dict[str, Any] | None = None) -> ArticleAction:
 
 
 @pytest.mark.parametrize("backfill", [True, False])
-def test_a_request_names_forest_profile_and_old_articles(backfill: bool) -> None:
+def test_a_request_names_forest_profile_and_backfill(backfill: bool) -> None:
     connection = Answering({"outcome": "joined", "dedup": DEDUP})
     fields = Fields(text="title", title="head", time="date", link="address", site="host", dedup="near")
     remote(connection, fields).assign([article({"text": "hello"}, backfill=backfill)])
     ((path, _, content_type),) = connection.sent
     assert (urlsplit(path).path, content_type) == ("/v1/enrich", "application/x-ndjson")
     expected = {"forest": ["own"], "profile": [VERIFIED.label]} | ({"backfill": ["true"]} if backfill else {})
-    # For actions that name no index.
+    # The names of fields, for actions that name no index.
     names = {"text": "title", "title": "head", "time": "date", "link": "address", "source": "source"}
     names |= {"site": "host", "dedup": "near"}
     expected |= {f"{role}_field": [name] for role, name in names.items()}
     query = parse_qs(urlsplit(path).query)
     assert query == expected
-    # As the sidecar reads them: a text may be called as titles usually are.
+    # The sidecar reads the same names back, although the text has the default name of titles.
     asked = EnrichQuery.model_validate({name: values[0] for name, values in query.items()})
     assert fields_given(asked) == fields
 
 
-def test_only_what_the_forest_looks_at_is_sent() -> None:
-    looked_at = {"text": "hello", "title": "Hello", "published_at": "2026-01-01"}
-    looked_at |= {"url": "http://a.example/1", "source": "A"}
-    whole = {"tags": ["x"], "dedup": {"root": "old"}, **looked_at}
+def test_only_fields_that_the_forest_needs_are_sent() -> None:
+    needed = {"text": "hello", "title": "Hello", "published_at": "2026-01-01"}
+    needed |= {"url": "http://a.example/1", "source": "A"}
+    whole = {"tags": ["x"], "dedup": {"root": "old"}, **needed}
     names = Fields()
-    assert {names.text, names.title, names.time, names.link, names.source} == looked_at.keys()
+    assert {names.text, names.title, names.time, names.link, names.source} == needed.keys()
     assert lines(
         article({"_index": "news", "_id": "1", "_source": whole, "routing": "x", "pipeline": "p"}),
         article({"_op_type": "create", "_id": 7, **whole}),
         article({"text": "hello", "source": None}),
     ) == [
         {"index": {"_index": "news", "_id": "1"}},
-        looked_at,
+        needed,
         {"create": {"_id": "7"}},
-        looked_at,
+        needed,
         {"index": {}},
         {"text": "hello", "source": None},
     ]
 
 
-def test_fields_have_their_own_names() -> None:
+def test_configured_field_names_are_used() -> None:
     fields = Fields(text="body.plain", time="meta.date", site="crawl.site")
     action = {"body": {"plain": "hello", "html": "<p>"}, "meta": {"date": DATE}, "crawl.site": "a.example"}
     assert lines(article(action, fields)) == [
@@ -143,7 +143,7 @@ def test_the_parts_of_an_update_are_sent() -> None:
     ]
 
 
-def test_an_answer_is_an_assignment_and_what_is_added() -> None:
+def test_an_answer_gives_assignment_and_addition() -> None:
     found = answered(
         {"outcome": "joined", "dedup": DEDUP, "routing": "r", "is_cut": True, "boilerplate_letters": 9}
     )
@@ -160,7 +160,7 @@ def test_parts_of_an_update_get_their_own_addition() -> None:
     both = answered({"outcome": "joined", "doc": DEDUP, "upsert": upsert}, update)
     assert both.assignment == JOINED
     assert both.added == Addition({"doc": DEDUP, "upsert": upsert})
-    # The doc only loses what it says of the object.
+    # The doc only loses the dedup object that its caller sent.
     forged = {"_op_type": "update", "_id": "1", "doc": {"n": 1}, "upsert": {"text": "hello"}}
     one = answered({"outcome": "joined", "doc": None, "upsert": DEDUP}, forged)
     assert one.assignment == JOINED
@@ -177,11 +177,11 @@ def rejection(status: int, detail: str = "1: has no text") -> dict[str, Any]:
     return {"error": {"type": "x", "title": "X", "status": status, "detail": detail}}
 
 
-def test_a_rejection_names_its_article_and_spares_others() -> None:
+def test_a_rejection_affects_only_its_own_article() -> None:
     connection = Answering(
         rejection(400),
         {"outcome": "joined", "dedup": DEDUP},
-        # The sidecar counts lines.
+        # The sidecar counts lines instead of articles.
         rejection(400, "action 5: has no text"),
         rejection(400, "a: b: has no text"),
     )
@@ -242,7 +242,7 @@ def test_a_malformed_answer_is_an_error_of_the_sidecar(answer: bytes) -> None:
         remote(Answering(answer=answer)).assign([article({"text": "hello"})])
 
 
-def test_it_closes_its_connection() -> None:
+def test_closing_the_owner_closes_its_connection() -> None:
     connection = Answering()
     remote(connection).close()
     assert connection.closed == 1
@@ -280,7 +280,7 @@ def connection_to(*urls: str, patience_s: float = 20.0, token: str | None = None
     )
 
 
-def test_the_one_that_takes_articles_is_found_and_remembered(servers: list[ScriptedServer]) -> None:
+def test_the_owning_sidecar_is_found_and_remembered(servers: list[ScriptedServer]) -> None:
     heads: list[list[bytes]] = [[], []]
     standby, owner = servers
     standby.script = answer(NOT_OWNER, heads[0], body_end=b"asked")
@@ -292,17 +292,17 @@ def test_the_one_that_takes_articles_is_found_and_remembered(servers: list[Scrip
     assert [len(each) for each in heads] == [1, 3]
     assert heads[1][0].startswith(b"POST /under/v1/enrich HTTP/1.1\r\n")
     assert b"x-esdedup-token: s\r\n" in heads[1][0].lower()
-    # With these credentials Elasticsearch knows who writes.
+    # Elasticsearch identifies the writer by these credentials.
     assert b"authorization: apikey k\r\n" in heads[1][0].lower()
-    # Another takes over.
+    # The other sidecar takes over.
     standby.script, owner.script = owner.script, standby.script
     assert asking.post("/v1/enrich", b"asked", content_type=TYPE) == b"decided"
     asking.close()
     assert asking.post("/v1/enrich", b"asked", content_type=TYPE) == b"decided"
 
 
-def test_it_is_asked_again_until_one_takes_articles(servers: list[ScriptedServer]) -> None:
-    """Sidecars that break off, are busy, end within an answer, or are behind a proxy without a backend."""
+def test_requests_are_retried_until_a_sidecar_accepts(servers: list[ScriptedServer]) -> None:
+    """The sidecar disconnects, is busy, stops within its answer, or is behind a proxy without a backend."""
     turns = iter([b"", response(429), DECIDED[:-3], response(502, b"<html>"), NOT_OWNER, response(504)])
 
     def script(connection: Connection) -> None:
@@ -316,7 +316,7 @@ def test_it_is_asked_again_until_one_takes_articles(servers: list[ScriptedServer
     assert next(turns, None) is None
 
 
-def test_patience_ends(servers: list[ScriptedServer]) -> None:
+def test_retries_end_after_the_patience(servers: list[ScriptedServer]) -> None:
     servers[0].script = answer(NOT_OWNER, body_end=b"asked")
     began_s = time.monotonic()
     asking = connection_to(servers[0].url, f"http://127.0.0.1:{closed_port()}", patience_s=0.5)
@@ -357,8 +357,8 @@ def test_unusable_arguments_are_refused_before_sending() -> None:
             "wait_s and workers: with a sidecar, these are settings of the sidecar",
         ),
     ]
-    for wrong, said in cases:
-        with pytest.raises(SettingError, match=said) as raised:
+    for wrong, message in cases:
+        with pytest.raises(SettingError, match=message) as raised:
             Dedup(client, **{"sidecar": "http://localhost:9500"} | wrong)
         assert "secret" not in str(raised.value)
     dedup = Dedup(client, sidecar="http://localhost:9500")

@@ -1,4 +1,4 @@
-"""Which paths are the sidecar's own, its health and metrics, and the shapes of its errors."""
+"""The sidecar's own paths, its health and metrics, and the formats of its errors."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ def test_only_exact_paths_and_methods_are_the_sidecars_own(method: str, path: st
     assert _ask(method, path) == (200, answered)
 
 
-def test_the_description_tells_of_the_own_endpoints_alone() -> None:
+def test_the_description_has_only_the_sidecars_own_endpoints() -> None:
     status, body = _ask("GET", OPENAPI_PATH)
     assert status == 200
     assert "/v1/enrich" in body
@@ -80,12 +80,12 @@ async def test_background_tasks_start_in_order_and_stop_in_reverse() -> None:
     events: list[str] = []
 
     @asynccontextmanager
-    async def thing(name: str) -> AsyncIterator[None]:
+    async def task(name: str) -> AsyncIterator[None]:
         events.append(f"begin {name}")
         yield
         events.append(f"end {name}")
 
-    app = create_app(Upstream(["http://localhost:9200"]), alongside=[thing("one"), thing("two")])
+    app = create_app(Upstream(["http://localhost:9200"]), alongside=[task("one"), task("two")])
     async with app.router.lifespan_context(app):
         events.append("running")
     assert events == ["begin one", "begin two", "running", "end two", "end one"]
@@ -125,7 +125,7 @@ IS_NOT_OWNER = "this process does not own the forest 'f': process 7 on a owns it
 
 
 async def answers() -> None:
-    """Elasticsearch, as far as it is asked."""
+    """Return, as a request does when Elasticsearch answers."""
 
 
 async def is_away() -> None:
@@ -147,7 +147,7 @@ def get(path: str, *, readiness: dict[str, Any] | None = None, metrics: Metrics 
     return asyncio.run(send(app, Request(path=path)))
 
 
-def test_it_lives_and_is_ready() -> None:
+def test_an_owner_is_alive_and_ready() -> None:
     assert (get("/healthz").status, get("/healthz").json) == (200, {"status": "alive"})
     assert (get("/readyz").status, get("/readyz").json) == (
         200,
@@ -165,7 +165,7 @@ def test_it_lives_and_is_ready() -> None:
         (Ownership(error=BUSY), is_away, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
     ],
 )
-def test_what_is_missing_is_said(
+def test_missing_conditions_are_reported(
     monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: Any, missing: list[str]
 ) -> None:
     monkeypatch.setattr(module, "_ASK_S", 0.05)
@@ -189,13 +189,13 @@ def test_what_is_missing_is_said(
         (Ownership(), {"owner": None}),
     ],
 )
-def test_who_owns_the_forest_is_said(ownership: Ownership, shown: dict[str, str | None]) -> None:
+def test_the_owner_of_the_forest_is_reported(ownership: Ownership, shown: dict[str, str | None]) -> None:
     found = get("/readyz", readiness=readiness_of(ownership, ask=is_away)).json
     named = {name: value for name, value in found.items() if name in {"forest", "owner", "url"}}
     assert named == {"forest": "f", **shown}
 
 
-def test_what_happened_is_exposed() -> None:
+def test_counted_events_are_exposed_as_metrics() -> None:
     metrics = Metrics()
     metrics.articles({"new_root": 1, "joined": 3})
     metrics.upstream(200, seconds=0.1)
@@ -231,14 +231,14 @@ def test_every_outcome_of_the_forest_is_counted() -> None:
     assert {kind.value for kind in Kind} | {"rejected", "not_set_up"} == set(get_args(ArticleKind))
 
 
-def test_metrics_are_named_as_prometheus_asks_for() -> None:
+def test_metrics_follow_the_naming_rules_of_prometheus() -> None:
     described = list(made_from_code.metrics())
     for each in described:
         assert each.name.startswith("esdedup_")
         assert each.name.endswith("_total") is (each.type == "counter")
         assert each.text.endswith(".")
     assert len({each.name for each in described}) == len(described) > 10
-    # Two sidecars in one process do not meet.
+    # Two sidecars in one process have separate metrics.
     Metrics().expired_nodes.inc(1)
     assert Metrics().registry.get_sample_value("esdedup_expired_nodes_total") == 0
 
@@ -256,7 +256,7 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
         (EsdedupError("no"), 500, "failed"),
     ],
 )
-def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: int, kind: str) -> None:
+def test_errors_mean_the_same_in_both_formats(error: EsdedupError, status: int, kind: str) -> None:
     problem = Problem.of_error(error)
     ours = answer({"method": "POST", "path": "/v1/enrich"}, problem)
     theirs = answer({"method": "POST", "path": "/news/_bulk"}, problem)
@@ -269,12 +269,12 @@ def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: in
     assert shown["detail"] == read["error"]["reason"] == str(error)
 
 
-def test_what_is_none_of_ours_says_nothing_of_itself() -> None:
+def test_unexpected_errors_reveal_no_details() -> None:
     problem = Problem.of_error(RuntimeError("a text of an article"))
     assert (problem.status, "article" in problem.detail) == (500, False)
 
 
-def test_a_detail_is_short_and_can_be_written() -> None:
+def test_details_are_short_and_can_be_encoded() -> None:
     problem = Problem.of_error(SettingError("x" * 5_000 + "\ud800"))
     assert len(problem.detail) == 1_001
     assert answer({"method": "GET", "path": "/"}, Problem.of_error(SettingError("\ud800"))).status_code == 400

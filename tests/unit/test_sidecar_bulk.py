@@ -1,4 +1,4 @@
-"""Requests that write articles: their types and paths, their answers, and who refuses them unread."""
+"""Write requests: content types, paths, answers, and refusal by a standby."""
 
 import json
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ def _refused(number: int, operation: str = "index") -> dict[str, Any]:
     return refused_item(item, Rejection("has no text"))
 
 
-# Among them what a user's own document may bring into an answer.
+# Some contain text of users' documents that looks like part of an answer.
 _ITEMS = st.sampled_from(
     [
         b'{"index":{"_index":"news","_id":"\\uD800","status":201}}',
@@ -57,7 +57,7 @@ _ITEMS = st.sampled_from(
 
 
 @given(st.lists(st.none() | _ITEMS, min_size=1), st.sampled_from([None, 1]))
-def test_items_stand_in_the_order_of_the_request(items: list[bytes | None], indent: int | None) -> None:
+def test_merged_items_keep_the_order_of_the_request(items: list[bytes | None], indent: int | None) -> None:
     refused = {place: _refused(place) for place, each in enumerate(items) if each is None}
     sent = json.loads(_answer([each for each in items if each is not None]))
     got = merged(json.dumps(sent, indent=indent).encode(), refused, count=len(items))
@@ -74,12 +74,12 @@ def test_items_stand_in_the_order_of_the_request(items: list[bytes | None], inde
         *(b'{"items":[1,2]}', b'{"items":[{}', b"\xff", b"[" * 100_000, b'{"items":' + b"1" * 5_000 + b"}"),
     ],
 )
-def test_an_answer_to_other_items_is_an_error(answer: bytes) -> None:
+def test_an_answer_with_unexpected_items_is_an_error(answer: bytes) -> None:
     with pytest.raises(ServerError):
         merged(answer, {0: _refused(0)}, count=2)
 
 
-def test_all_may_be_refused() -> None:
+def test_all_items_may_be_refused() -> None:
     refused = {0: _refused(0), 1: _refused(1, "update")}
     error = {"type": "esdedup_article_rejected", "reason": "has no text"}
     assert json.loads(merged(b'{"took":3,"items":[]}', refused, count=2)) == {
@@ -111,7 +111,7 @@ def test_filter_path_can_be_removed_from_any_query(query: bytes) -> None:
         (b"filter_paths=a&Pretty", b"filter_paths=a&Pretty"),
     ],
 )
-def test_the_other_parameters_stay_as_they_came(query: bytes, expected: bytes) -> None:
+def test_other_query_parameters_are_unchanged(query: bytes, expected: bytes) -> None:
     assert whole_answer(query) == expected
 
 
@@ -146,12 +146,12 @@ def test_an_answer_has_the_requested_version_of_json(accept: str | None, content
         "application/vnd.elasticsearch+json; compatible-with=9",
     ],
 )
-def test_json_is_taken_under_each_of_its_names(content_type: str) -> None:
+def test_all_media_types_of_json_are_accepted(content_type: str) -> None:
     assert json_content_type(content_type, usual="x") == content_type
 
 
 @pytest.mark.parametrize("content_type", [None, "", "text/plain", "text/plain; charset=UTF-8"])
-def test_json_need_not_say_so(content_type: str | None) -> None:
+def test_the_content_type_defaults_to_json(content_type: str | None) -> None:
     assert json_content_type(content_type, usual="application/x-ndjson") == "application/x-ndjson"
 
 
@@ -173,7 +173,7 @@ def test_other_formats_are_refused(content_type: str) -> None:
 
 
 @given(st.text(), st.binary())
-def test_any_path_is_read(method: str, path: bytes) -> None:
+def test_any_path_can_be_parsed(method: str, path: bytes) -> None:
     assert article_path(method, path) is None or path
 
 
@@ -197,7 +197,7 @@ def test_any_path_is_read(method: str, path: bytes) -> None:
         (b"POST /", None),
         (b"POST /_doc", None),
         (b"GET /_bulk", None),
-        # As the server takes and refuses them.
+        # As Elasticsearch accepts and refuses them.
         (b"PUT /_bulk/", ArticlePath("bulk", None, None)),
         (b"POST //_bulk", ArticlePath("bulk", "", None)),
         (b"POST /news,old/_bulk//", ArticlePath("bulk", "news,old", None)),
@@ -207,7 +207,7 @@ def test_any_path_is_read(method: str, path: bytes) -> None:
         (b"POST /_bulk;x", None),
     ],
 )
-def test_paths(request_line: bytes, expected: ArticlePath | None) -> None:
+def test_article_paths_are_recognised(request_line: bytes, expected: ArticlePath | None) -> None:
     method, path = request_line.split(b" ")
     assert article_path(method.decode(), path) == expected
 
@@ -251,15 +251,17 @@ BUSY = ForestBusy("process 1 on h owns it", forest="f", owner=OWNER)
 
 
 def unexpected(*_: Any, **__: Any) -> Any:
-    raise AssertionError("nothing is asked")
+    raise AssertionError("unexpected call")
 
 
 @pytest.mark.parametrize(
-    ("ownership", "said"),
+    ("ownership", "reason"),
     [(Ownership(error=BUSY), URL), (Ownership(), "this sidecar does not own the forest yet: try again")],
 )
 @pytest.mark.parametrize("path", ["/_bulk", "/news/_bulk", "/news/_doc/1", "/news/_update/1"])
-async def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership, said: str) -> None:
+async def test_a_standby_refuses_writes_without_reading_them(
+    path: str, ownership: Ownership, reason: str
+) -> None:
     metrics = Metrics()
     route = BulkRoute(
         Upstream(["http://localhost:9200"]),
@@ -275,13 +277,13 @@ async def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Owne
     )
 
     app = create_app(Upstream(["http://localhost:9200"]), others=[route], answer=counting(metrics))
-    # Neither is looked at.
+    # Neither header is checked.
     headers = {"content-type": "application/cbor", "content-length": "1000"}
     got = await asgi.send(app, asgi.Request(path=path, method="POST", headers=headers), asgi.unread)
     assert (got.status, got.headers["retry-after"]) == (503, "1")
-    # As Elasticsearch's clients read it.
+    # In the format that Elasticsearch's clients read.
     error = got.json["error"]
     assert error["type"] == "esdedup_not_owner"
-    assert said in error["reason"]
+    assert reason in error["reason"]
     refused = metrics.registry.get_sample_value
     assert refused("esdedup_requests_refused_total", {"reason": "not_owner"}) == 1

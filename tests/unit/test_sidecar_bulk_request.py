@@ -1,4 +1,4 @@
-"""Bodies of requests that write articles: unpacked, read in linear time, and written with roots."""
+"""Bodies of write requests: unpacking, parsing in linear time, and adding the dedup objects."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ def _item(source: bytes, operation: str = "index", **meta: Any) -> BulkItem:
 
 
 def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
-    """Return what is sent for an item."""
+    """Return the lines that are sent to Elasticsearch for an item."""
     index = dataclasses.replace(INDEX, is_routed_by_root=route_by_root)
     item.objects = index.objects
     given = {**item.meta, "_op_type": item.operation, "_source": item.document()}
@@ -103,7 +103,7 @@ def _sent(lines: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     ),
     st.booleans(),
 )
-def test_items_are_those_that_were_written(written: list[Any], ascii_only: bool) -> None:
+def test_written_items_are_read_back(written: list[Any], ascii_only: bool) -> None:
     body = ""
     for operation, meta, document, line_break, blank in written:
         body += blank + json.dumps({operation: meta}, ensure_ascii=ascii_only) + line_break
@@ -148,7 +148,7 @@ def test_any_bytes_are_read_or_refused(body: bytes, at: int, inserted: bytes) ->
         (b'{"index":{"_id":1,"_index":2,"routing":-3,"pipeline":null}}', "index", ["1", "2", "-3"]),
         (b'{"index":{"op_type":"create"}}', "create", []),
         (b'{"create":{"_id":null,"frob":[1],"version":true,"_index":"a","_index":"b"}}', "create", ["b"]),
-        # What follows the operation the server judges: 8 ignores it, and 9 refuses it.
+        # Elasticsearch 8 ignores text after the operation, and Elasticsearch 9 refuses it.
         (b'{"index":{"_id":"1"},"attempts":0}', "index", ["1"]),
         (b'{"delete":{"_id":"1"},"index":{"_id":"2"},"index":', "delete", ["1"]),
         (b'{"create":{"_id":"1"}}{"create":{"_id":"2"}}', "create", ["1"]),
@@ -175,14 +175,14 @@ def test_an_action_line_gives_target_and_operation(line: bytes, operation: str, 
         *(b'{"index":{"%b":%b}}' % (key, value) for key in _TEXTS for value in _NO_TEXTS),
     ],
 )
-def test_invalid_action_lines_are_refused_and_named(line: bytes) -> None:
+def test_invalid_action_lines_are_refused_with_their_number(line: bytes) -> None:
     with pytest.raises(RequestRefused) as caught:
         read_bulk(b'{"delete":{"_id":"1"}}\n\n' + line + b"\n{}\n", index="news")
     assert (caught.value.status, caught.value.kind) == (400, "illegal_argument_exception")
     assert str(caught.value).startswith("Malformed action/metadata line [3], ")
 
 
-def test_one_line_more_than_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_or_too_long_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b'{"delete":{"_id":"1"}}\n' * 5
     monkeypatch.setattr(bulk_request, "MAX_ITEMS", 5)
     assert len(read_bulk(body, index="a")) == 5
@@ -201,7 +201,7 @@ def test_one_line_more_than_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 @given(_documents, _values, st.sampled_from([None, 1]))
-def test_a_member_is_added_and_all_else_stays(
+def test_adding_a_member_keeps_all_other_members(
     document: dict[str, Any], value: Any, indent: int | None
 ) -> None:
     source = json.dumps(document, indent=indent).encode()
@@ -209,7 +209,7 @@ def test_a_member_is_added_and_all_else_stays(
     rest = {key: each for key, each in document.items() if key != "dedup" and not key.startswith("dedup.")}
     expected = rest | {"dedup": value}
     got = json.loads(with_member(without, "dedup", json.dumps(value).encode()))
-    # As text, for NaN equals nothing.
+    # Compared as text, because NaN does not equal itself.
     assert json.dumps(got) == json.dumps(expected)
     assert [each.key for each in members(source)] == list(document)
     for each in members(source):
@@ -224,7 +224,7 @@ def test_numbers_keep_every_digit(first: str, second: str) -> None:
     assert sent.endswith(b"}}\n")
 
 
-def test_a_value_in_place_of_the_object_is_removed() -> None:
+def test_dedup_values_sent_by_the_caller_are_removed() -> None:
     source = b'{"dedup":{"root":"evil"},"text":"x","dedup.root":"evil","d\\u0065dup":1, "dedupe":{"dedup":1}}'
     migrating = b'{"dedup_2":{"root":"evil"},"d\\u0065dup_2.root":"evil","dedup_22":1,'
     source = source.replace(b"{", migrating, 1)
@@ -247,7 +247,7 @@ def test_a_value_in_place_of_the_object_is_removed() -> None:
     ],
 )
 def test_parts_of_an_update_get_their_own_objects(parts: dict[str, Any], sent: dict[str, Any]) -> None:
-    """A doc that serves as upsert is copied there if the upsert gets another object."""
+    """With `doc_as_upsert`, `doc` is copied to `upsert` if the two get different objects."""
     update = {"doc": {"text": "x", "dedup.root": "y"}, "doc_as_upsert": True, "detect_noop": False}
     item = _item(json.dumps(update, indent=1).replace("\n", "").encode(), "update", _id="1")
     item.objects, item.added = INDEX.objects, Addition(parts)
@@ -266,8 +266,8 @@ _DOCUMENT = b'{"dedup":"evil","text":"x","a":'
 @pytest.mark.parametrize(
     "around", [b"%b", b'{"index":{"_id":"%b"}}', _DOCUMENT + b'"%b"}', _DOCUMENT + b"[%b1]}"]
 )
-def test_lines_are_read_in_a_time_that_is_linear(repeated: bytes, around: bytes) -> None:
-    """When each quote restarted the search, 100 kB took 87 s."""
+def test_lines_are_read_in_linear_time(repeated: bytes, around: bytes) -> None:
+    """A search that restarted at each quote took 87 s for 100 kB."""
     line = around % (repeated * (1_000_000 // len(repeated)))
     began = time.process_time()
     assert isinstance(_read(line + b'\n{"text":"x"}\n'), list | RequestRefused)
@@ -276,7 +276,7 @@ def test_lines_are_read_in_a_time_that_is_linear(repeated: bytes, around: bytes)
     assert time.process_time() - began < 5
 
 
-def test_only_another_routing_changes_the_action_line() -> None:
+def test_only_a_new_routing_changes_the_action_line() -> None:
     header = b' {"index" : {"_id":"1", "pipeline":"p"} }'
     body = header + b'\n{"text":"x"}\n'
     (item,) = read_bulk(body, index="news")
@@ -311,8 +311,8 @@ def test_a_lone_surrogate_is_passed_on_unchanged() -> None:
     assert source.removesuffix(b"}") in _enriched(item)
 
 
-def test_nothing_is_parsed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading must not look into documents: each is parsed once, where it is needed."""
+def test_each_document_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`read_bulk` must not parse documents; each is parsed once, when it is needed."""
     body = b'{"index":{"_index":"news","_id":"1"}}\n' + b'{"text":"' + b"x" * 1_500 + b'"}\n'
     parsed = 0
     loads = orjson.loads
@@ -333,7 +333,7 @@ MOST_BYTES = 60_000
 
 
 def _name(value: object) -> str:
-    # Not the bytes themselves, in which the time is.
+    # Not the bytes themselves, because gzip writes the current time into them.
     return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 
@@ -347,17 +347,17 @@ def _unpacked(body: bytes, *, encoding: str = "gzip", hold: Callable[[int], None
     [
         (gzip.compress(ONE), ONE),
         (gzip.compress(b""), b""),
-        # Files that were joined.
+        # Concatenated files.
         (gzip.compress(ONE) + gzip.compress(OTHER), ONE + OTHER),
         (gzip.compress(OTHER) + gzip.compress(b"") + gzip.compress(ONE), OTHER + ONE),
         (gzip.compress(ONE) * 900, ONE * 900),
-        # Files that were filled up.
+        # A file padded with zeros.
         (gzip.compress(ONE) + bytes(512), ONE),
         (gzip.compress(bytes(MOST_BYTES)), bytes(MOST_BYTES)),
     ],
     ids=_name,
 )
-def test_all_that_is_packed_comes_out(packed: bytes, whole: bytes) -> None:
+def test_whole_bodies_are_unpacked(packed: bytes, whole: bytes) -> None:
     sizes: list[int] = []
     assert _unpacked(packed, hold=sizes.append) == whole
     assert sizes == [len(whole)]
@@ -405,7 +405,7 @@ def test_ambiguous_encodings_are_refused(encoding: str) -> None:
 
 
 SMALL, TIMES = 10_000, 8
-# Beside one that is eight times as large, a quadratic one takes 64 times as long.
+# For an input eight times as large, a quadratic function takes 64 times as long.
 MOST_TIMES = 24
 
 
@@ -429,13 +429,16 @@ CASES: dict[str, tuple[Callable[[bytes], object], Callable[[int], bytes]]] = {
     "members": (members, lambda count: b"{" + b",".join([b'"a":1'] * count) + b"}"),
     "deep members": (members, lambda count: b'{"a":' * count + b"1" + b"}" * count),
     "a string without an end": (members, lambda count: b'{"a":"' + b'\\"' * count),
-    "a member more": (lambda body: with_member(body, "d", b"1"), lambda count: b"{" + b" " * count + b"}"),
-    "an object less": (
+    "an added member": (lambda body: with_member(body, "d", b"1"), lambda count: b"{" + b" " * count + b"}"),
+    "removed objects": (
         lambda body: without_objects(body, ("d",)),
         lambda count: b"{" + b",".join([b'"d.e":1', b'"a":1'] * count) + b"}",
     ),
-    "a head of one header": (framing_fault, lambda count: b"GET / HTTP/1.1\r\nA: " + b" " * count),
-    "a head of many": (framing_fault, lambda count: b"GET / HTTP/1.1\r\n" + b"content-length\t \r\n" * count),
+    "a head with one header": (framing_fault, lambda count: b"GET / HTTP/1.1\r\nA: " + b" " * count),
+    "a head with many headers": (
+        framing_fault,
+        lambda count: b"GET / HTTP/1.1\r\n" + b"content-length\t \r\n" * count,
+    ),
     "blank lines before a head": (framing_fault, lambda count: b"\r\n" * count),
     "slashes": (lambda path: article_path("POST", path), lambda count: b"/" * count),
     "escapes": (lambda path: article_path("POST", path), lambda count: b"/a/_doc/" + b"%41" * count),
@@ -456,5 +459,5 @@ def test_time_is_proportional_to_size(name: str) -> None:
             least_s = min(least_s, time.process_time() - began_s)
         return least_s
 
-    # What takes less than a millisecond cannot be measured.
+    # Times of less than a millisecond cannot be measured.
     assert taken_s(TIMES * SMALL) <= max(MOST_TIMES * taken_s(SMALL), 0.02)

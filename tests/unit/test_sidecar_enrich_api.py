@@ -1,4 +1,4 @@
-"""The endpoints that give articles their roots without writing them."""
+"""The endpoints that return roots for articles without writing them."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ INDICES = {
 
 
 class Sidecar:
-    """Gives each article a root of its own, unless told otherwise."""
+    """A sidecar that gives each article its own root, or raises a given error."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Sidecar:
         return asyncio.run(asgi.send(self.app, request))
 
     def enrich(self, *given: Any, query: str = "") -> list[dict[str, Any]]:
-        """Return what is answered for each action."""
+        """Return the item of the answer for each action."""
         response = self.ask(lines(*given), query=query, content_type="application/x-ndjson")
         assert (response.status, response.headers["content-type"]) == (200, "application/json")
         items: list[dict[str, Any]] = response.json["items"]
@@ -151,7 +151,7 @@ def test_each_action_gets_its_own_addition() -> None:
     assert created["dedup"]["root"] == "root-1"
     assert updated.keys() == {"outcome", "doc", "upsert"}
     assert updated["doc"]["root"] == updated["upsert"]["root"] == "root-2"
-    # Another text may have had them.
+    # An earlier text of the article may have had bands.
     assert updated["doc"]["bands"] is None
     assert "bands" not in updated["upsert"]
     assert deleted == untouched == {}
@@ -163,7 +163,7 @@ def test_each_action_gets_its_own_addition() -> None:
     }
 
 
-def test_dedup_fields_in_an_update_are_to_be_removed() -> None:
+def test_dedup_fields_in_an_update_are_removed() -> None:
     forged = {"dedup": {"root": "forged"}}
     alone, dated, beside = Sidecar().enrich(
         {"update": {"_id": "1"}},
@@ -196,16 +196,16 @@ def test_each_index_has_its_own_fields_and_rights() -> None:
         (403, "the caller may not write to the index [secret]"),
         (409, "the index 'logs' was not set up for articles"),
         (400, "'Bad,name' is not a valid index name"),
-        # That is for the index of the request.
+        # The request names the index for actions that name none.
         (400, "line 13: has no field 'body', or it is null"),
     ]
     kinds = ("not_allowed", "index_not_ready", "article_rejected", "article_rejected")
     assert [each["error"]["type"] for each in refused] == [f"urn:esdedup:problem:{kind}" for kind in kinds]
-    # Nothing is asked about those that name none.
+    # Rights are not checked for actions without an index.
     assert Sidecar(refused=CallerRefused(WholeAnswer(401, [], b""))).enrich({"index": {}}, {"text": "one"})
 
 
-def test_a_text_that_is_cut_is_named() -> None:
+def test_truncated_texts_are_marked() -> None:
     cut, whole = Sidecar().enrich({"index": {}}, {"text": "long"}, {"index": {}}, {"text": "short"})
     assert cut["is_cut"] is True
     assert "is_cut" not in whole
@@ -225,7 +225,7 @@ def test_bodies_may_be_gzip() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "query", "status", "said"),
+    ("body", "query", "status", "expected"),
     [
         (b"", "", 400, "request body is required"),
         (b"{", "", 400, "terminated by a newline"),
@@ -243,19 +243,21 @@ def test_bodies_may_be_gzip() -> None:
         (ONE, "backfill=perhaps", 400, "backfill: "),
     ],
 )
-def test_odd_requests_are_refused_in_words(body: bytes, query: str, status: int, said: str) -> None:
+def test_invalid_requests_are_refused_with_a_problem_document(
+    body: bytes, query: str, status: int, expected: str
+) -> None:
     answer = Sidecar().ask(body, query=query)
     assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.json.keys() == {"type", "title", "status", "detail"}
-    assert said in answer.json["detail"]
+    assert expected in answer.json["detail"]
 
 
-def test_a_sidecar_takes_only_its_forest_and_profile() -> None:
+def test_a_matching_forest_and_profile_are_accepted() -> None:
     (item,) = Sidecar().enrich({"index": {}}, {"text": "one"}, query="forest=own&profile=verified-5")
     assert item["outcome"] == "new_root"
 
 
-def test_names_of_fields_are_given_where_no_index_is() -> None:
+def test_field_names_can_be_given_without_an_index() -> None:
     sidecar = Sidecar()
     article = {"body": {"text": "one"}, "date": "1970-01-02T00:00:00Z", "host": "a.example"}
     query = "text_field=body.text&time_field=date&site_field=host"
@@ -276,7 +278,9 @@ def test_names_of_fields_are_given_where_no_index_is() -> None:
         (Sidecar(failure=RuntimeError("one")), 500, "internal_error"),
     ],
 )
-def test_a_request_that_fails_is_a_problem(sidecar: Sidecar, status: int, kind: str, path: str) -> None:
+def test_a_failed_request_returns_a_problem_document(
+    sidecar: Sidecar, status: int, kind: str, path: str
+) -> None:
     before = sidecar.refusals("queue")
     answer = sidecar.ask(
         b'{"body":"one"}' if path else lines({"index": {}}, {"body": "one"}), path=path, query="index=news"
@@ -287,7 +291,7 @@ def test_a_request_that_fails_is_a_problem(sidecar: Sidecar, status: int, kind: 
 
 
 @pytest.mark.parametrize("path", ["", "/one"])
-async def test_a_standby_refuses_an_unread_request(path: str) -> None:
+async def test_a_standby_refuses_requests_without_reading_them(path: str) -> None:
     sidecar = Sidecar()
     owner = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=OWNED_AT)
     sidecar.ownership = Ownership(error=ForestBusy("owned", forest="own", owner=owner))
@@ -300,7 +304,7 @@ async def test_a_standby_refuses_an_unread_request(path: str) -> None:
     assert sidecar.refusals("not_owner") == 1
 
 
-def test_one_article_keeps_its_bytes() -> None:
+def test_a_single_article_keeps_its_bytes() -> None:
     sent = rb'{"_id":"a","text":"[{\"}],\ud83d" , "n":1.10, "big":123456789012345678901234567890}'
     answer = Sidecar().ask(sent, path="/one")
     assert answer.status == 200
@@ -312,14 +316,14 @@ def test_one_article_keeps_its_bytes() -> None:
 @pytest.mark.parametrize(
     "content_type", ["", "text/plain", "application/octet-stream", "application/vnd.x+json"]
 )
-def test_one_article_is_the_body_and_the_answer(content_type: str) -> None:
+def test_a_single_article_needs_no_json_content_type(content_type: str) -> None:
     answer = Sidecar().ask(b'\xef\xbb\xbf{"text":"one"}', path="/one", content_type=content_type)
     assert answer.headers["content-type"] == "application/json"
     assert answer.json.keys() == {"text", "dedup"}
 
 
 @pytest.mark.parametrize(
-    ("body", "query", "status", "said"),
+    ("body", "query", "status", "expected"),
     [
         (b"", "", 400, "not JSON"),
         (b"{", "", 400, "not JSON"),
@@ -337,28 +341,32 @@ def test_one_article_is_the_body_and_the_answer(content_type: str) -> None:
         (b'{"text":"one"}', "index=logs", 409, "was not set up for articles"),
     ],
 )
-def test_one_article_that_is_refused_is_a_problem(body: bytes, query: str, status: int, said: str) -> None:
+def test_a_refused_single_article_is_a_problem_document(
+    body: bytes, query: str, status: int, expected: str
+) -> None:
     answer = Sidecar().ask(body, path="/one", query=query)
     assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
-    assert said in answer.json["detail"]
+    assert expected in answer.json["detail"]
 
 
 @pytest.mark.parametrize(
     ("method", "path", "status", "allowed"),
     [("GET", "", 405, "POST"), ("PUT", "/one", 405, "POST"), ("POST", "/two", 404, None)],
 )
-def test_wrong_methods_and_paths(method: str, path: str, status: int, allowed: str | None) -> None:
+def test_wrong_methods_and_paths_are_refused(
+    method: str, path: str, status: int, allowed: str | None
+) -> None:
     answer = Sidecar().ask(b"{}", path=path, method=method)
     assert (answer.status, answer.headers.get("allow")) == (status, allowed)
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_other_types_than_json_are_refused() -> None:
+def test_form_data_is_refused() -> None:
     answer = Sidecar().ask(b"text=one", path="/one", content_type="application/x-www-form-urlencoded")
     assert (answer.status, answer.json["type"]) == (415, "urn:esdedup:problem:unsupported_media_type")
 
 
-def test_articles_are_counted_by_what_became_of_them() -> None:
+def test_articles_are_counted_by_outcome() -> None:
     sidecar = Sidecar()
     sidecar.enrich({"index": {}}, {"text": "one"}, {"index": {}}, {}, {"create": {}}, {"text": "two"})
     sidecar.ask(b'{"title":"no text"}', path="/one")
@@ -367,7 +375,7 @@ def test_articles_are_counted_by_what_became_of_them() -> None:
     assert value("esdedup_articles_total", {"outcome": "rejected"}) == 2
 
 
-def test_the_description_is_whole() -> None:
+def test_the_openapi_description_is_complete() -> None:
     paths = Sidecar().app.openapi()["paths"]
     for path, body in (("/v1/enrich", "application/x-ndjson"), ("/v1/enrich/one", "application/json")):
         described = paths[path]["post"]
@@ -381,7 +389,7 @@ def test_the_description_is_whole() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/one"])
-async def test_a_caller_who_leaves_while_he_sends_stops_nothing(path: str) -> None:
+async def test_a_request_body_cut_short_is_refused(path: str) -> None:
     sidecar = Sidecar()
     begun = {"type": "http.request", "body": b'{"index":', "more_body": True}
     asked = asgi.Request(path=f"/v1/enrich{path}", method="POST", headers=JSON)

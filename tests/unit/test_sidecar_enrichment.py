@@ -32,14 +32,14 @@ INDICES: dict[str, Any] = {
 
 @contextlib.asynccontextmanager
 async def assigning(articles: Sequence[ArticleAction], _: Hashable) -> AsyncIterator[None]:
-    """Assign every article to a root of its own."""
+    """Assign each article to its own root."""
     for at, each in enumerate(articles):
         decide(each, at)
     yield
 
 
 async def enriched(*lines: Any, index: str | None = None, asked: list[Any] | None = None) -> list[BulkItem]:
-    """Enrich the items of a request whose caller may not write to `secret`; keep what is asked about him."""
+    """Enrich the items of a request whose caller may not write to `secret`; record the rights checked."""
 
     async def find(names: Collection[str]) -> dict[str, Any]:
         return {name: INDICES.get(name) for name in names}
@@ -109,8 +109,8 @@ UPDATES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("update", UPDATES)
-async def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> None:
-    """No dedup object that a caller sends makes a difference."""
+async def test_updates_are_enriched_as_by_the_library(update: dict[str, Any]) -> None:
+    """Dedup objects sent by callers make no difference."""
     action = {"_op_type": "update", "_id": "1", "_source": update}
     (item,) = await enriched({"update": {"_id": "1"}}, update, index="news")
     read = read_action(action, INDICES["news"], position=1, now_ms=2_000_000_000_000, backfill=True)
@@ -141,7 +141,7 @@ VISITOR = [(b"authorization", b"ApiKey visitor")]
 
 
 class Elasticsearch:
-    """Lets the feeder write to `news`; counts what it is asked."""
+    """A fake server that lets the feeder write to `news`, and records its requests."""
 
     def __init__(self, *answers: WholeAnswer) -> None:
         self.asked: list[tuple[Headers, list[str]]] = []
@@ -224,7 +224,7 @@ NEWS = WritableIndex(fields=Fields(), name="news")
 CLOSED = IndexNotReady("the index 'news' is closed", index="news")
 
 
-async def test_only_indices_that_take_articles_are_remembered() -> None:
+async def test_only_indices_that_accept_articles_are_remembered() -> None:
     answers: list[WritableIndex | IndexNotReady] = [CLOSED, CLOSED, NEWS]
 
     def find(name: str) -> WritableIndex | None:
@@ -257,7 +257,7 @@ async def test_an_invalid_index_name_fails_only_its_items() -> None:
 
 
 async def test_too_many_indices_in_a_request_are_refused() -> None:
-    """Each index takes a request to Elasticsearch, and other callers would wait for it."""
+    """Each index takes a request to Elasticsearch, and other callers would have to wait."""
 
     async def ask() -> None:
         async with Indices(fail_if_asked) as indices:

@@ -1,4 +1,4 @@
-"""Checks before the sidecar's routes: hosts, foreign pages, the token, sizes, numbers and times."""
+"""Checks before the sidecar's routes: hosts, pages of other sites, the token, and limits."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -31,14 +31,14 @@ async def asked(
     method: str = "POST",
     body: Iterable[bytes] = (b"",),
 ) -> Answer:
-    """Send a request in this process; the parts of its body come one by one."""
+    """Send a request in this process; the parts of its body arrive one by one."""
     given = {name.replace("_", "-"): value for name, value in (headers or {}).items()}
     got = await asgi.send(app, asgi.Request(path=path, method=method, headers=given), asgi.arriving(*body))
     return got.status, dict(got.headers), got.json
 
 
 async def show(scope: Scope, receive: Receive, send: Send) -> None:
-    """An application that shows what reaches it."""
+    """Answer with the headers and the size of the body that were received."""
     request = Request(scope, receive)
     body = await request.body()
     await JSONResponse({"headers": dict(request.headers), "size": len(body)})(scope, receive, send)
@@ -49,16 +49,16 @@ def refused(metrics: Metrics, reason: str) -> float | None:
 
 
 def callers(metrics: Metrics, *, token: str | None = TOKEN) -> ASGIApp:
-    return behind(show, metrics, allow_hosts=("news.example",), token=token and SecretStr(token))
+    return with_guards(show, metrics, allow_hosts=("news.example",), token=token and SecretStr(token))
 
 
 def bounds(app: ASGIApp, metrics: Metrics, *, timeout_s: float = 60.0) -> ASGIApp:
     limits = {"max_requests": 2, "max_body_bytes": 100, "max_bodies_bytes": 150}
-    return behind(app, metrics, **limits, request_timeout_s=timeout_s, answer_timeout_s=0)
+    return with_guards(app, metrics, **limits, request_timeout_s=timeout_s, answer_timeout_s=0)
 
 
-def behind(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
-    """Return an application behind a sidecar's guards, with settings that are not checked."""
+def with_guards(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
+    """Return an application with a sidecar's guards, built with unvalidated settings."""
     return guarded(app, Settings.model_construct(**given), counting(metrics), metrics)
 
 
@@ -70,7 +70,7 @@ def behind(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
         ({"x_esdedup_token": ""}, 401),
         ({"x_esdedup_token": TOKEN[:-1]}, 401),
         ({"x_esdedup_token": f"{TOKEN}0"}, 401),
-        # That header is for Elasticsearch.
+        # The authorization header is meant for Elasticsearch.
         ({"authorization": f"Bearer {TOKEN}"}, 401),
         ({"x_esdedup_token": TOKEN, "host": "news.example"}, 200),
         ({"x_esdedup_token": TOKEN, "host": "evil.example"}, 421),
@@ -78,13 +78,13 @@ def behind(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
         ({"x_esdedup_token": TOKEN, "sec_fetch_site": "cross-site"}, 403),
     ],
 )
-async def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
+async def test_requests_need_the_token_and_a_known_host(headers: dict[str, str], status: int) -> None:
     metrics = Metrics()
     found, answered, body = await asked(callers(metrics), headers=headers)
     assert found == status
     assert ("www-authenticate" in answered) is (status == 401)
     if status != 200:
-        # As Elasticsearch's clients read it.
+        # In the format that Elasticsearch's clients read.
         assert body["status"] == status
         assert body["error"]["type"] == body["error"]["root_cause"][0]["type"]
         assert body["error"]["type"].startswith("esdedup_")
@@ -93,7 +93,7 @@ async def test_who_may_send_requests(headers: dict[str, str], status: int) -> No
 
 
 async def test_named_origins_may_read_only_the_pages() -> None:
-    app = behind(show, Metrics(), allow_origins=("https://desk.example",))
+    app = with_guards(show, Metrics(), allow_origins=("https://desk.example",))
 
     async def status(path: str, origin: str) -> int:
         headers = {"origin": origin, "sec_fetch_site": "cross-site", "sec_fetch_dest": "empty"}
@@ -112,7 +112,7 @@ async def test_without_a_token_only_hosts_and_pages_are_checked() -> None:
 
 
 @pytest.mark.parametrize("token", [TOKEN, None])
-async def test_the_token_goes_no_further(token: str | None) -> None:
+async def test_the_token_is_not_passed_on(token: str | None) -> None:
     app = callers(Metrics(), token=token)
     _, _, body = await asked(app, headers={"x_esdedup_token": TOKEN, "authorization": "ApiKey abc"})
     assert "x-esdedup-token" not in body["headers"]
@@ -156,7 +156,7 @@ async def test_errors_of_our_own_paths_are_problem_details() -> None:
         ([b"x" * 100], {}, 200, None),
         ([b"x" * 60, b"x" * 40], {}, 200, None),
         ([b"x" * 101], {}, 413, "body_too_large"),
-        # Without an announced length, while the body comes.
+        # Without a content length, the excess is noticed while the body arrives.
         ([b"x" * 60, b"x" * 41, b"x" * 60], {}, 413, "body_too_large"),
         ([b""], {"content_length": "101"}, 413, "body_too_large"),
         ([b""], {"content_length": "nonsense"}, 200, None),
@@ -174,13 +174,13 @@ async def test_a_body_is_bounded(
 
 
 def waiting(until: Callable[[], asyncio.Event]) -> ASGIApp:
-    """An application that reads the body, and answers at a moment."""
+    """Return an application that reads the body, and answers once an event is set."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             body = await Request(scope, receive).body()
         except ClientDisconnect as error:
-            raise RuntimeError("told that the caller has left") from error
+            raise RuntimeError("the caller has disconnected") from error
         await until().wait()
         await JSONResponse({"size": len(body)})(scope, receive, send)
 
@@ -193,7 +193,7 @@ async def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     app = bounds(waiting(lambda: moment), metrics)
     first = asyncio.create_task(asked(app, body=[b"x" * 100]))
     await asyncio.sleep(0)
-    # 51 bytes do not fit beside the 100; 50 do; and then there are two requests.
+    # In addition to 100 bytes, 51 exceed the limit and 50 do not. Then two requests are in progress.
     status, headers, _ = await asked(app, body=[b"x" * 51])
     assert (status, headers["retry-after"]) == (429, "1")
     second = asyncio.create_task(asked(app, body=[b"x" * 50]))
@@ -209,11 +209,11 @@ async def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     assert (refused(metrics, "bodies"), refused(metrics, "requests")) == (1, 1)
     value = metrics.registry.get_sample_value
     assert value("esdedup_requests_in_progress") == value("esdedup_request_bodies_bytes") == 0
-    # Those that were refused are counted too, and what watches is not.
+    # Refused requests are counted too; requests for metrics are not.
     assert value("esdedup_request_seconds_count", {"kind": "bulk"}) == 5
 
 
-async def test_what_a_body_is_unpacked_to_counts_too() -> None:
+async def test_the_unpacked_size_of_a_body_is_bounded() -> None:
     metrics = Metrics()
     unpacked = [50, 101]
 

@@ -1,4 +1,4 @@
-"""The thread of a forest's owner: it takes the forest, decides, expires in between, and releases it."""
+"""The owner's thread takes the forest, decides batches, expires nodes in between, and releases it."""
 
 import asyncio
 import threading
@@ -32,12 +32,12 @@ NAMELESS = ForestOwner(host="h", pid=1, since=SINCE, released=False)
 ANOTHER = ForestBusy("the forest 'f' is in use", forest="f", owner=NAMELESS)
 LOST = ForestLost("lost to another", forest="f")
 ASSIGNMENT = Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b"")
-# Far more than the end may take here.
+# Far longer than shutdown may take in these tests.
 HANG_S = 20.0
 
 
 class Forest:
-    """Is taken, lost and released as a test says."""
+    """A fake `Owner`, controlled by the test."""
 
     def __init__(self, *, refusals: int = 0, steps: int = 0) -> None:
         self.is_open = False
@@ -45,11 +45,11 @@ class Forest:
         self.steps = steps
         self.expired = 0
         self.closed = 0
-        # How often a standby has read some of what the owner has written, and how often it has to.
+        # How often a standby has read the owner's writes, and how often it must until it has caught up.
         self.followed = self.behind = 0
         self.threads: set[int] = set()
         self.decided: list[str] = []
-        # What happens at each of these, before all else.
+        # Called first by `open`, `expire_some` and `look_up`.
         self.on_open: Callable[[], None] = lambda: None
         self.on_expire: Callable[[], None] = lambda: None
         self.on_look_up: Callable[[], None] = lambda: None
@@ -138,7 +138,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
 
 
-async def test_it_decides_once_it_owns_the_forest() -> None:
+async def test_articles_are_decided_once_the_forest_is_owned() -> None:
     forest = Forest(refusals=3)
     feeding = feeding_of(forest)
     with pytest.raises(Refused, match="does not own the forest yet"):
@@ -150,17 +150,17 @@ async def test_it_decides_once_it_owns_the_forest() -> None:
         await until(lambda: feeding.ownership.is_owner)
         assert await decided(feeding, "a", "b") == ["a", "b"]
     assert (forest.closed, forest.is_open, forest.decided) == (1, False, ["a", "b"])
-    # All that happens to the forest happens in one thread.
+    # All operations on the forest run in one thread.
     assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
     with pytest.raises(Refused, match="does not own the forest yet"):
         await decided(feeding, "a")
 
 
-async def test_a_standby_reads_what_the_owner_writes() -> None:
+async def test_a_standby_reads_the_owners_writes() -> None:
     forest = Forest(refusals=10**6)
     forest.behind = 100
     async with feeding_of(forest) as feeding:
-        # Where there is more to read, it looks at once whether the forest is free, and reads on.
+        # While there is more to read, the standby alternates reading and trying to open, without a pause.
         await until(lambda: forest.followed > 100)
         assert forest.refusals <= 10**6 - 100
         forest.refusals = 0
@@ -171,7 +171,7 @@ async def test_a_standby_reads_what_the_owner_writes() -> None:
     assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
 
 
-async def test_who_is_no_standby_reads_nothing() -> None:
+async def test_only_a_standby_reads_the_owners_writes() -> None:
     forest = Forest()
 
     def fail() -> None:
@@ -184,11 +184,11 @@ async def test_who_is_no_standby_reads_nothing() -> None:
     assert forest.followed == 0
 
 
-async def test_the_owner_looks_texts_up() -> None:
+async def test_only_the_owner_looks_up_texts() -> None:
     forest = Forest(refusals=3)
     feeding = feeding_of(forest)
     async with feeding:
-        # It does not take the forest.
+        # A standby looks nothing up.
         assert (await feeding.look_up("a", "s"), forest.looked_up) == (None, 0)
         await until(lambda: feeding.ownership.is_owner)
         assert await feeding.look_up("a", "s") == ASSIGNMENT
@@ -209,7 +209,7 @@ async def test_a_batch_waits_for_one_look_up_at_most(monkeypatch: pytest.MonkeyP
             assert await decided(feeding, "b") == ["b"], number
             assert forest.looked_up <= before + 2
         assert forest.looked_up < 20
-        # What the thread does not come to is answered without it.
+        # A look-up that the thread cannot make in time returns None.
         monkeypatch.setattr(module, "_LOOK_UP_S", 0.01)
         assert await feeding.look_up("a", "s") is None
         assert await asyncio.gather(*asked) == [ASSIGNMENT] * 50
@@ -227,7 +227,7 @@ async def test_a_batch_waits_for_one_look_up_at_most(monkeypatch: pytest.MonkeyP
         (None, None),
     ],
 )
-def test_a_standby_says_where_articles_are_taken(reason: EsdedupError | None, url: str | None) -> None:
+def test_a_standby_names_the_address_of_the_owner(reason: EsdedupError | None, url: str | None) -> None:
     ownership = Ownership(error=reason)
     assert ownership.url == url
     with pytest.raises(Refused) as raised:
@@ -238,7 +238,7 @@ def test_a_standby_says_where_articles_are_taken(reason: EsdedupError | None, ur
     Ownership(is_owner=True).require()
 
 
-async def test_a_forest_that_was_lost_is_taken_again() -> None:
+async def test_a_lost_forest_is_retaken() -> None:
     forest = Forest()
 
     def write(_: list[str]) -> Future[None]:
@@ -257,7 +257,7 @@ async def test_a_forest_that_was_lost_is_taken_again() -> None:
         assert await decided(feeding, "a") == ["a"]
 
 
-async def test_work_begun_before_a_loss_retakes_no_forest() -> None:
+async def test_work_begun_before_a_loss_does_not_retake() -> None:
     forest, looking, go_on = Forest(), threading.Event(), threading.Event()
 
     def lose() -> None:
@@ -307,7 +307,7 @@ async def test_the_next_batch_is_decided_while_one_is_written() -> None:
         await until(lambda: forest.decided == ["a", "b"])
         writes[0].set_result(None)
         assert await first == ["a"]
-        # What could not be written tells that the forest is lost.
+        # A failed write shows that the forest is lost.
         forest.is_open, forest.refusals = False, 10**6
         writes[1].set_exception(LOST)
         with pytest.raises(ForestLost):
@@ -315,9 +315,9 @@ async def test_the_next_batch_is_decided_while_one_is_written() -> None:
         assert not feeding.ownership.is_owner
 
 
-async def test_batches_are_decided_while_much_expires() -> None:
+async def test_expiry_does_not_delay_batches() -> None:
     forest = Forest(steps=10**9)
-    # Each step takes longer than all that happens between two jobs of the thread.
+    # Each step takes longer than everything between two jobs of the thread.
     forest.on_expire = lambda: time.sleep(0.005)
     async with owning(forest) as feeding:
         await until(lambda: forest.expired > 10)
@@ -325,7 +325,7 @@ async def test_batches_are_decided_while_much_expires() -> None:
             before = forest.expired
             async with asyncio.timeout(1):
                 await decided(feeding, "a")
-            # At most the step under way and the one that was waiting.
+            # At most the step in progress and the one that was waiting.
             assert forest.expired - before <= 3
 
 
@@ -345,7 +345,7 @@ async def test_only_an_owner_has_metrics_of_its_nodes() -> None:
         await until(lambda: feeding.ownership.is_owner)
         await until(lambda: shown() == [1, 6, 7, 8, 10])
         await until(lambda: expired() == 3)
-        # Another deletion counts from 0.
+        # The next expiry counts its nodes from 0.
         forest.expired = 0
         await until(lambda: expired() == 6)
         await decided(feeding, "a")
@@ -382,7 +382,7 @@ async def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> N
 async def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
-    """Even if the thread had other work pending."""
+    """Not even if the thread has other work pending."""
     monkeypatch.setattr(module, "_FIRST_LOOK_S", 0.05)
     forest, looking, go_on = Forest(), threading.Event(), threading.Event()
 
@@ -399,12 +399,12 @@ async def test_a_forest_released_at_shutdown_is_not_retaken(
     await asyncio.sleep(0.02)
     go_on.set()
     await closing
-    # Some looks later.
+    # Long enough for several attempts to open it.
     await asyncio.sleep(0.05)
     assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
 
 
-def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_ends_although_elasticsearch_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_END_S", 0.1)
     forest, has_begun, is_back = Forest(), threading.Event(), threading.Event()
 

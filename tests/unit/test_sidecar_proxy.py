@@ -1,4 +1,4 @@
-"""Answers pass byte for byte from a scripted server to a bare socket; some requests may not pass."""
+"""The proxy passes requests and answers on byte for byte, and refuses requests that are unsafe to pass on."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from tests.support.wire import OK, TIMEOUT_S, Connection, ScriptedServer, answer
 
 GET = b"GET /a HTTP/1.1\r\nhost: sidecar\r\n\r\n"
 GET_CLOSE = b"GET /a HTTP/1.1\r\nhost: sidecar\r\nconnection: close\r\n\r\n"
-# More than what two kernels and two processes hold of a stream that nobody reads.
+# More than two kernels and two processes buffer of a stream that nobody reads.
 FAR_TOO_MUCH_BYTES = 200 << 20
 ENDED = b"0\r\n\r\n"
 
@@ -50,7 +50,7 @@ def server(_server: ScriptedServer) -> Iterator[ScriptedServer]:
 
 
 def exchange(url: str, request: bytes) -> bytes:
-    """Send a request; return all that comes back until the connection is closed."""
+    """Send a request; return everything received until the connection is closed."""
     with Connection.to(url) as caller:
         caller.send(request)
         return caller.rest()
@@ -110,7 +110,7 @@ def test_headers_are_passed_on_unchanged(server: ScriptedServer, url: str) -> No
     assert sorted(lines) == sorted([b"Host: " + node, *(line.strip() for line in kept)])
 
 
-def test_a_header_that_would_change_is_refused(url: str) -> None:
+def test_a_header_that_is_not_utf8_is_refused(url: str) -> None:
     got = exchange(url, GET_CLOSE.replace(b"host", b"x-opaque-id: \xe9\r\nhost"))
     assert got.startswith(b"HTTP/1.1 400 ")
     assert b"the header x-opaque-id is not UTF-8" in got
@@ -128,7 +128,7 @@ def test_a_header_with_a_control_character_is_refused(url: str, character: bytes
 def test_a_connection_elasticsearch_stopped_reading_is_not_reused(
     server: ScriptedServer, url: str, status: bytes, body: tuple[bytes, ...]
 ) -> None:
-    """After headers that are too long, it answers 400, keeps the connection open, and ignores the rest."""
+    """If headers are too long, Elasticsearch answers 400, keeps the connection open and reads no more."""
     is_closed: list[bool] = []
     noticed = threading.Event()
 
@@ -151,7 +151,7 @@ def test_a_connection_elasticsearch_stopped_reading_is_not_reused(
     assert is_closed == [True]
 
 
-def test_answers_come_back_as_they_are(server: ScriptedServer, url: str) -> None:
+def test_answers_are_passed_on_unchanged(server: ScriptedServer, url: str) -> None:
     packed = gzip.compress(b'{"a":1}')
     head = (
         b"HTTP/1.1 404 Not Found\r\n"
@@ -174,7 +174,9 @@ def test_answers_come_back_as_they_are(server: ScriptedServer, url: str) -> None
         (b"GET /a HTTP/1.1", b'HTTP/1.1 304 Not Modified\r\netag: "a"\r\n\r\n'),
     ],
 )
-def test_answers_without_a_body(server: ScriptedServer, url: str, request_line: bytes, whole: bytes) -> None:
+def test_answers_without_a_body_are_passed_on_unchanged(
+    server: ScriptedServer, url: str, request_line: bytes, whole: bytes
+) -> None:
     server.script = answer(whole)
     got = exchange(url, GET_CLOSE.replace(b"GET /a HTTP/1.1", request_line))
     assert got == whole.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -194,7 +196,7 @@ def test_bodies_keep_their_length_or_chunks(server: ScriptedServer, url: str) ->
     post = GET_CLOSE.replace(b"GET", b"POST")
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ncontent-length: 6\r\n\r\nonetwo"))
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"))
-    # If both are sent, the chunks count: by the length, the rest would be the start of a second request.
+    # If both are sent, the length is dropped: by it, the rest of the chunks would start a second request.
     exchange(
         url,
         post.replace(
@@ -241,7 +243,7 @@ def test_a_caller_that_reads_nothing_stalls_the_server(server: ScriptedServer, u
         connection.head()
         connection.socket.settimeout(1.0)
         connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % FAR_TOO_MUCH_BYTES)
-        sent = _send_all_that_is_taken(connection)
+        sent = _send_until_stalled(connection)
         stuck.set()
 
     server.script = script
@@ -263,7 +265,7 @@ def test_a_server_that_reads_nothing_stalls_the_caller(server: ScriptedServer, u
     with Connection.to(url) as caller:
         caller.send(b"POST /a HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % FAR_TOO_MUCH_BYTES)
         caller.socket.settimeout(1.0)
-        sent = _send_all_that_is_taken(caller)
+        sent = _send_until_stalled(caller)
     done.set()
     assert 0 < sent < FAR_TOO_MUCH_BYTES / 4
 
@@ -302,8 +304,10 @@ def test_elasticsearch_decides_whether_the_body_is_wanted(
     ],
     ids=["waiting", "length", "chunks"],
 )
-def test_a_caller_who_leaves_ends_his_request(server: ScriptedServer, url: str, begun: bytes) -> None:
-    """Elasticsearch then cancels a search; a body that has broken off does not look whole to it."""
+def test_a_caller_that_disconnects_cancels_its_request(
+    server: ScriptedServer, url: str, begun: bytes
+) -> None:
+    """Elasticsearch can then cancel a search, and does not mistake a truncated body for a complete one."""
     arrived, ended = threading.Event(), threading.Event()
     rest = b""
 
@@ -324,7 +328,7 @@ def test_a_caller_who_leaves_ends_his_request(server: ScriptedServer, url: str, 
     assert ENDED not in rest
 
 
-def test_a_caller_who_leaves_during_the_answer_ends_it(server: ScriptedServer, url: str) -> None:
+def test_a_caller_that_disconnects_cancels_the_answer(server: ScriptedServer, url: str) -> None:
     ended = threading.Event()
 
     def script(connection: Connection) -> None:
@@ -349,7 +353,7 @@ def test_a_caller_who_leaves_during_the_answer_ends_it(server: ScriptedServer, u
     ],
     ids=["length", "chunks", "chunk"],
 )
-def test_an_answer_that_breaks_off_does_not_look_whole(server: ScriptedServer, url: str, half: bytes) -> None:
+def test_a_truncated_answer_does_not_look_complete(server: ScriptedServer, url: str, half: bytes) -> None:
     server.script = answer(half)
     got = exchange(url, GET)
     assert got.startswith(b"HTTP/1.1 200 ")
@@ -358,7 +362,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(server: ScriptedServer, u
 
 
 def test_http_1_0_callers_get_a_content_length(server: ScriptedServer, url: str) -> None:
-    """In HTTP/1.0 an answer without a length ends with the connection: one that breaks off looks whole."""
+    """Without a length, an HTTP/1.0 answer ends with the connection, so a truncated one looks complete."""
     chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"
     server.script = answer(chunked)
     assert exchange(url, GET.replace(b"1.1", b"1.0")).startswith(b"HTTP/1.1 502 ")
@@ -380,7 +384,7 @@ CUT = b"HTTP/1.1 200 OK\r\nx-elastic-product: Elasticsearch\r\nset-cookie: secre
     ],
     ids=lambda whole: repr(whole[-30:]),
 )
-def test_invalid_answers_are_reported_as_elasticsearch_would(
+def test_invalid_answers_become_errors_in_elasticsearch_format(
     server: ScriptedServer, url: str, whole: bytes
 ) -> None:
     server.script = answer(whole)
@@ -394,8 +398,8 @@ def test_invalid_answers_are_reported_as_elasticsearch_would(
     assert "secret" not in body["error"]["reason"]
 
 
-def test_other_clients_refuse_answers_cut_in_their_headers() -> None:
-    """The headers that have come look like all of them, and the body like an empty one."""
+def test_clients_refuse_answers_truncated_in_their_headers() -> None:
+    """A truncated head looks like a complete one with an empty body."""
     answers = iter([CUT, CUT, OK])
     json_headers = b"x-elastic-product: Elasticsearch\r\ncontent-type: application/json\r\n"
 
@@ -414,8 +418,6 @@ def test_other_clients_refuse_answers_cut_in_their_headers() -> None:
 
 
 class TestUpstream:
-    """Several nodes."""
-
     def test_nodes_are_used_in_turn_with_failover(self) -> None:
         heads: dict[str, list[bytes]] = {}
         with contextlib.ExitStack() as stack:
@@ -452,7 +454,7 @@ class TestUpstream:
             asyncio.run(_send(urls, "GET"))
         assert all(url in str(raised.value) for url in urls)
 
-    def test_a_path_before_those_of_elasticsearch_is_kept(self) -> None:
+    def test_the_path_of_the_server_address_is_kept(self) -> None:
         heads: list[bytes] = []
         with ScriptedServer(answer(OK, heads)).running() as server:
             asyncio.run(_send([f"{server.url}/es%2F1/"], "GET"))
@@ -466,7 +468,7 @@ class TestUpstream:
             Upstream([url])
 
 
-def test_what_concerns_one_connection_is_dropped() -> None:
+def test_hop_by_hop_headers_are_dropped() -> None:
     headers = [
         (b"A", b"1"),
         (b"Connection", b"B, c"),
@@ -494,7 +496,7 @@ async def _iterate(parts: list[bytes]) -> AsyncIterator[bytes]:
         yield part
 
 
-def _send_all_that_is_taken(connection: Connection) -> int:
+def _send_until_stalled(connection: Connection) -> int:
     sent = 0
     with contextlib.suppress(TimeoutError, ConnectionError):
         while sent < FAR_TOO_MUCH_BYTES:
@@ -534,7 +536,7 @@ PASSED = [
 
 
 async def unexpected(_: Any) -> Any:
-    raise AssertionError("nothing was sent")
+    raise AssertionError("unexpected request")
 
 
 def matches(method: str, path: str) -> bool:

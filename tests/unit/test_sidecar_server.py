@@ -1,4 +1,4 @@
-"""The sidecar on a socket, as it is deployed; and heads of requests that it refuses."""
+"""The sidecar on a socket, its deployment files, and the heads of requests that it refuses."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         body = b"" if scope["path"] == "/at-once" else await Request(scope, receive).body()
         await PlainTextResponse(body)(scope, receive, send)
     else:
-        # As an application begins and ends.
+        # The lifespan protocol of ASGI.
         for done in ("startup", "shutdown"):
             await receive()
             await send({"type": f"lifespan.{done}.complete"})
@@ -61,7 +61,7 @@ async def listening(*, request_timeout_s: float = 600) -> AsyncIterator[int]:
     [(b"", 600), (HEAD, 600), (HEAD + BODY + b"ab", 1)],
     ids=["nothing", "half a head", "half a body"],
 )
-def test_a_request_that_does_not_arrive_is_given_up(half: bytes, request_timeout_s: float) -> None:
+def test_a_request_that_does_not_arrive_times_out(half: bytes, request_timeout_s: float) -> None:
     async def received() -> bytes:
         async with listening(request_timeout_s=request_timeout_s) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -82,7 +82,7 @@ async def test_head_body_and_idle_timeouts_differ() -> None:
         answers = []
         for _ in range(2):
             writer.write(HEAD + BODY + b"ab")
-            # Longer than a head may take.
+            # Longer than the time limit of a head.
             await asyncio.sleep(0.4)
             writer.write(b"cd")
             answers.append((await asyncio.wait_for(reader.readuntil(b"abcd"), timeout=30))[:12])
@@ -97,7 +97,7 @@ async def test_connections_beyond_the_limit_are_closed() -> None:
         assert answers == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
 
-async def test_probes_are_answered_however_many_connections_are_open() -> None:
+async def test_probes_are_answered_beyond_the_connection_limit() -> None:
     async with listening() as port:
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
         answers: list[bytes] = []
@@ -122,9 +122,9 @@ SMUGGLED = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\
         ([HEAD + BODY + b"abcd" + HEAD + SMUGGLED], 1),
         ([HEAD + BODY + b"ab", b"cd" + HEAD[:9], HEAD[9:] + SMUGGLED], 1),
     ],
-    ids=["at once", "in two parts", "behind another", "partly behind another"],
+    ids=["at once", "in two parts", "after another", "partly after another"],
 )
-async def test_what_two_servers_may_read_differently_is_refused(sent: list[bytes], refused_at: int) -> None:
+async def test_requests_with_ambiguous_framing_are_refused(sent: list[bytes], refused_at: int) -> None:
     async with listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for part in sent:
@@ -140,7 +140,7 @@ async def test_what_two_servers_may_read_differently_is_refused(sent: list[bytes
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 FILES = [ROOT / "docker-compose.yml", *(path for path in DEPLOY.rglob("*") if path.is_file())]
-# What Prometheus adds to the name of a histogram.
+# Suffixes that Prometheus adds to the name of a histogram.
 PARTS = ("_bucket", "_sum", "_count")
 
 
@@ -159,7 +159,7 @@ async def test_a_body_that_breaks_the_protocol_is_refused_once(
         writer.write(b"no length\r\n")
         answer = await asyncio.wait_for(reader.read(), timeout=20)
         writer.close()
-    # What answered before the fault was seen has answered.
+    # The application has already answered if the fault arrives later.
     status = b"200" if apart else b"400"
     assert answer.startswith(b"HTTP/1.1 " + status), answer
     assert answer.count(b"HTTP/1.1") == 1
@@ -167,7 +167,7 @@ async def test_a_body_that_breaks_the_protocol_is_refused_once(
 
 
 def expressions() -> list[str]:
-    """All expressions of the dashboard and of the alerts."""
+    """Return all expressions of the dashboard and the alerts."""
     dashboard: dict[str, Any] = json.loads((DEPLOY / "grafana/esdedup.json").read_text())
     shown = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
@@ -198,24 +198,24 @@ def test_labels_and_their_values_exist() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_variable_is_one_of_a_setting(path: Path) -> None:
+def test_every_variable_in_deployment_files_is_a_setting(path: Path) -> None:
     known = {variable for setting in settings_of(Settings) for variable in setting.variables}
     assert set(re.findall(r"\bESDEDUP_SIDECAR_\w+", path.read_text())) <= known
 
 
-def test_the_pods_are_asked_on_paths_that_exist() -> None:
+def test_probes_of_pods_use_existing_paths() -> None:
     text = (DEPLOY / "kubernetes.yaml").read_text()
     assert re.findall(r"(\w+)Probe:\n +httpGet: \{path: (\S+),", text) == [
         ("startup", "/healthz"),
         ("liveness", "/healthz"),
         ("readiness", "/readyz"),
     ]
-    # A service of another name would set variables that begin as ours do.
+    # A service named esdedup-sidecar would set variables with the same prefix as those of the settings.
     assert "\n  name: esdedup\n" in text
     assert "enableServiceLinks: false" in text
 
 
-def test_the_tests_that_are_named_for_each_threat_exist() -> None:
+def test_the_tests_named_for_each_threat_exist() -> None:
     threats = (ROOT / "docs/sidecar.md").read_text().partition("\n## What it protects")[2]
     named = set(re.findall(r"`(test_\w+)`", threats))
     assert len(named) > 10
@@ -223,7 +223,7 @@ def test_the_tests_that_are_named_for_each_threat_exist() -> None:
     assert named == {name for name in named if f"def {name}(" in written}
 
 
-def test_everything_that_is_mounted_exists() -> None:
+def test_all_mounted_files_exist() -> None:
     compose = (ROOT / "docker-compose.yml").read_text()
     mounted = re.findall(r"- (\./[^:]+):", compose)
     assert len(mounted) == 6
@@ -231,14 +231,14 @@ def test_everything_that_is_mounted_exists() -> None:
 
 
 def test_one_service_builds_the_image_for_all() -> None:
-    """Compose refuses two builds of one name, and asks registries for an image unless it is told not to."""
+    """Compose refuses two builds of one image, and pulls images from registries unless told not to."""
     compose = (ROOT / "docker-compose.yml").read_text()
     assert len(re.findall(r"^ +build:", compose, re.MULTILINE)) == 1
     ours = re.findall(r"^ +image: esdedup\n(?: +#.*\n)*(.*)$", compose, re.MULTILINE)
     assert [each.strip() for each in ours] == ["pull_policy: never"] * 2
 
 
-def test_the_unit_is_one_for_systemd(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     text = (DEPLOY / "esdedup-sidecar.service").read_text()
     assert "ExecStart=/opt/esdedup/bin/esdedup sidecar --config " in text
     analyze = shutil.which("systemd-analyze")
@@ -264,9 +264,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("headers", "fault"), FAULTS.items())
-def test_what_is_wrong_with_a_head_is_found(headers: bytes, fault: str) -> None:
+def test_faults_of_a_head_are_found(headers: bytes, fault: str) -> None:
     assert framing_fault(START + headers + b"\r\n") == fault
-    # A head that has not come whole is judged as far as it has.
+    # An incomplete head is checked as far as it has arrived.
     assert framing_fault(START + headers + b"X: y") == fault
 
 
@@ -281,7 +281,7 @@ def test_what_is_wrong_with_a_head_is_found(headers: bytes, fault: str) -> None:
         (b"GET / HTTP/2.0\r\n\r\n", "only HTTP/1.0 and HTTP/1.1 are supported"),
     ],
 )
-def test_what_is_wrong_with_a_first_line_is_found(head: bytes, fault: str) -> None:
+def test_faults_of_a_first_line_are_found(head: bytes, fault: str) -> None:
     assert framing_fault(head) == fault
 
 
@@ -296,7 +296,7 @@ def test_what_is_wrong_with_a_first_line_is_found(head: bytes, fault: str) -> No
         b"",
     ],
 )
-def test_what_is_right_or_not_known_yet_is_taken(request_bytes: bytes) -> None:
+def test_valid_and_incomplete_heads_are_accepted(request_bytes: bytes) -> None:
     assert all(framing_fault(request_bytes[:end]) is None for end in range(len(request_bytes) + 1))
 
 

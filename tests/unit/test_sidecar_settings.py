@@ -1,4 +1,4 @@
-"""The settings of the sidecar: where they come from, what is wrong with them, how documents show them."""
+"""Settings of the sidecar: precedence, errors, and their use in documentation and deployment files."""
 
 import itertools
 import re
@@ -30,14 +30,14 @@ Load = Callable[..., Settings]
 
 
 def secrets(settings: Settings) -> dict[str, str | None]:
-    """Return the secrets as they are, by name."""
+    """Return the unmasked secrets by name."""
     given = {name: getattr(settings, name) for name in SECRETS}
     return {name: value and value.get_secret_value() for name, value in given.items()}
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Load:
-    """Load settings from options, variables and the text of a file, and from nothing else."""
+    """Return a function that loads settings only from options, variables and the text of a file."""
 
     def loaded(
         options: dict[str, Any] | None = None, *, file: str | None = None, **variables: str
@@ -53,14 +53,14 @@ def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Load:
     return loaded
 
 
-def test_options_override_variables_and_variables_the_file(loaded: Load) -> None:
+def test_options_override_variables_which_override_the_file(loaded: Load) -> None:
     file = "port = 1\nworkers = 2\nbatch_size = 3\n"
     settings = loaded({"port": "7"}, file=file, ESDEDUP_SIDECAR_PORT="8", ESDEDUP_SIDECAR_WORKERS="9")
     assert (settings.port, settings.workers, settings.batch_size) == (7, 9, 3)
     assert (settings.queue_articles, settings.host) == (20_000, "127.0.0.1")
 
 
-def test_the_variables_of_other_commands_count_after_our_own(loaded: Load) -> None:
+def test_sidecar_variables_override_those_of_other_commands(loaded: Load) -> None:
     others = {"ES_URL": "http://third:9200", "ELASTICSEARCH_URL": "http://second:9200"}
     assert loaded(file='url = "http://fourth:9200"', **others).url == "http://second:9200"
     assert loaded(ESDEDUP_SIDECAR_URL="http://first:9200", **others).url == "http://first:9200"
@@ -85,11 +85,11 @@ def test_the_public_address_defaults_to_the_listening_one(
     assert "b.example" not in str(address) or "b.example" in settings.hosts
 
 
-def test_a_variable_that_is_empty_is_not_set(loaded: Load) -> None:
+def test_an_empty_variable_is_ignored(loaded: Load) -> None:
     assert loaded(file="port = 1", ESDEDUP_SIDECAR_PORT="", ES_URL="").port == 1
 
 
-def test_lists_and_sizes_are_read_as_people_write_them(loaded: Load) -> None:
+def test_lists_and_sizes_are_parsed(loaded: Load) -> None:
     assert loaded(ESDEDUP_SIDECAR_ALLOW_HOSTS="a.example, B.example").hosts == {
         "127.0.0.1",
         "a.example",
@@ -185,7 +185,7 @@ def test_a_bad_token_is_refused_and_not_shown(loaded: Load, token: str, tmp_path
         assert token not in str(refused.value)
 
 
-def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
+def test_unknown_names_are_refused_with_a_suggestion(loaded: Load) -> None:
     with pytest.raises(
         SettingError, match="no setting ESDEDUP_SIDECAR_PROT; did you mean ESDEDUP_SIDECAR_PORT"
     ):
@@ -216,12 +216,12 @@ def test_variables_set_by_kubernetes_are_explained(loaded: Load) -> None:
         loaded(ESDEDUP_SIDECAR_PORT="tcp://10.0.0.1:9500")
 
 
-def test_no_address_keeps_a_password(loaded: Load) -> None:
+def test_passwords_are_removed_from_addresses(loaded: Load) -> None:
     settings = loaded({"url": f"https://elastic:{SECRET}%40@es1:9200, https://es2:9200"})
     assert settings.urls == ("https://es1:9200", "https://es2:9200")
     assert (settings.user, secrets(settings)["password"]) == ("elastic", f"{SECRET}@")
     assert SECRET not in as_toml(settings)
-    # The address is that of all commands; the key is the sidecar's.
+    # The address comes from the variable for all commands, the key from the sidecar's own option.
     settings = loaded({"api_key": "k"}, ES_URL=f"https://elastic:{SECRET}@es1:9200")
     assert (settings.user, secrets(settings)) == (None, {"token": None, "password": None, "api_key": "k"})
 
@@ -245,7 +245,7 @@ def test_loopback_addresses_are_recognised(loaded: Load, host: str, is_loopback:
         assert loaded({"host": host, "insecure": True}).is_loopback is is_loopback
 
 
-def test_the_printed_settings_are_read_back_without_their_secrets(loaded: Load, tmp_path: Path) -> None:
+def test_printed_settings_can_be_read_back_without_secrets(loaded: Load, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(f"{SECRET}\n")
     secret = {"password": SECRET, "token": SECRET}
     options = {
@@ -292,7 +292,7 @@ def test_settings_become_arguments_of_the_library(loaded: Load, tmp_path: Path) 
     (tmp_path / "words.txt").write_text("long-term\n")
     settings = loaded({"profile": "keywords", "dictionary": str(tmp_path / "words.txt")})
     (tmp_path / "words.txt").write_text("short-term\n")
-    # Read once, whatever becomes of the file.
+    # Later changes of the file have no effect.
     assert settings.fingerprint_profile.label == (
         KEYWORDS.with_changes(segmenter=Jieba(Dictionary.of_words(["long-term"]))).label
     )
@@ -302,24 +302,24 @@ def test_settings_become_arguments_of_the_library(loaded: Load, tmp_path: Path) 
     assert SECRET not in as_toml(settings) + repr(settings)
 
 
-def test_every_setting_is_described_and_has_its_unit() -> None:
+def test_every_setting_has_a_description_and_a_unit() -> None:
     groups = [group for group, _ in itertools.groupby(settings_of(Settings), lambda each: each.group)]
     assert len(groups) == len(set(groups)) == 9
     for setting in settings_of(Settings):
         assert setting.description.endswith(".")
         assert setting.allowed
-        # A share has no unit.
+        # A ratio has no unit.
         if setting.kind is float and setting.name != "resemblance":
             assert setting.name.endswith(("_s", "_days"))
 
 
-def test_the_help_names_every_hash_of_words() -> None:
+def test_the_help_names_every_token_hash() -> None:
     (setting,) = (each for each in settings_of(Settings) if each.name == "token_hash")
     assert setting.description.endswith(f": {', '.join(TOKEN_HASHES)}.")
     assert setting.default == next(iter(TOKEN_HASHES))
 
 
-def test_words_that_are_never_cut_are_logged(
+def test_weights_without_effect_are_logged(
     loaded: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "weights.json").write_text('{"long-term": 1, "plan": 1}')
@@ -341,7 +341,7 @@ IMAGE = dict(
 
 
 def of_compose(name: str) -> dict[str, str]:
-    """Return the variables of a service."""
+    """Return the variables of a service in `docker-compose.yml`."""
     common = dict(re.findall(r"^    (ESDEDUP_SIDECAR_\w+): \"?(.*?)\"?$", COMPOSE, re.MULTILINE))
     _, _, service = COMPOSE.partition(f"\n  {name}:\n")
     own = dict(re.findall(r"(ESDEDUP_SIDECAR_\w+): \"(.*?)\"", service.partition("ports:")[0]))
@@ -350,13 +350,11 @@ def of_compose(name: str) -> dict[str, str]:
 
 
 def of_pods() -> dict[str, str]:
-    """Return the variables of a pod."""
     own = dict(re.findall(r"\{name: (ESDEDUP_SIDECAR_\w+), value: \"?(.*?)\"?\}", PODS))
     return IMAGE | {name: value.replace("$(POD_IP)", "10.1.2.3") for name, value in own.items()}
 
 
 def of_unit() -> dict[str, str]:
-    """Return the variables of the systemd unit."""
     (line,) = re.findall(r"^Environment=(.*)$", UNIT, re.MULTILINE)
     return dict(each.split("=") for each in line.split())
 
@@ -366,7 +364,7 @@ Deployed = Callable[[dict[str, str]], Settings]
 
 @pytest.fixture
 def deployed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, str]], Settings]:
-    """Read settings from variables alone; the files that they name exist."""
+    """Return a function that loads settings from variables; the files that they name exist."""
 
     def deployed(variables: dict[str, str]) -> Settings:
         for name in ("token", "api-key", "ca.crt"):
@@ -389,7 +387,7 @@ def deployed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[
     ],
     ids=["sidecar-1", "sidecar-2", "pods"],
 )
-def test_others_reach_each_sidecar_by_its_name_and_address(
+def test_each_sidecar_is_reachable_by_name_and_address(
     deployed: Deployed,
     variables: dict[str, str],
     names: set[str],
@@ -403,7 +401,7 @@ def test_others_reach_each_sidecar_by_its_name_and_address(
     assert settings.insecure == (settings.token is None)
 
 
-def test_compose_shows_the_pages_of_what_its_feeder_writes(
+def test_compose_pages_show_the_index_of_the_feeder(
     deployed: Deployed,
 ) -> None:
     settings = deployed(of_compose("sidecar-1"))
@@ -417,7 +415,7 @@ def test_the_systemd_unit_names_its_secrets(deployed: Deployed) -> None:
     assert settings.api_key
 
 
-def test_accepted_requests_have_time_to_be_answered(
+def test_shutdown_leaves_time_to_answer_accepted_requests(
     deployed: Deployed,
 ) -> None:
     (pause_s,) = map(int, re.findall(r'command: \["sleep", "(\d+)"\]', PODS))
@@ -446,7 +444,7 @@ ROOT_DOCUMENTS = Path(__file__).parents[2]
 ACTIONS = [{"_index": "news", "_source": {"text": "x"}}]
 
 
-def test_the_tables_are_made_from_the_code() -> None:
+def test_documented_tables_match_the_code() -> None:
     text = DOCUMENT.read_text("utf-8")
     assert made(text) == text, "run `python -m docs.made_from_code`"
     assert "| `esdedup_articles_total` | counter |" in text
@@ -454,7 +452,7 @@ def test_the_tables_are_made_from_the_code() -> None:
 
 
 def _bulk_as_documented(url: str) -> None:
-    """Run the example of a client that knows two sidecars."""
+    """Run the documented example of a client for two sidecars."""
     text = (ROOT_DOCUMENTS / "docs/guides/two-sidecars.md").read_text()
     (example,) = (
         each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "retry_backoff_base" in each
@@ -465,7 +463,7 @@ def _bulk_as_documented(url: str) -> None:
 
 
 def _bulk_as_deployed(url: str) -> None:
-    """Do the same with the settings of the feeder in `docker-compose.yml`."""
+    """Send actions with the settings of the feeder in `docker-compose.yml`."""
     feeder = runpy.run_path(str(ROOT_DOCUMENTS / "deploy/feeder.py"))
     helpers.bulk(Elasticsearch(url, **feeder["OF_CLIENT"]), ACTIONS, **feeder["OF_HELPER"])
 

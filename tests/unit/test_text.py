@@ -1,4 +1,4 @@
-"""Raw texts become normal texts, sentences, passages and tokens."""
+"""Normalising raw texts, and splitting them into sentences, passages and tokens."""
 
 import itertools
 import operator
@@ -17,9 +17,9 @@ from esdedup import VERIFIED
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.normalise import normal_form, normalise
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
-from tests.unit.test_fingerprinter import page_ids, page_words
+from tests.unit.test_fingerprinter import content_hashes, hashed_words
 
-# Characters whose normal form depends on neighbours, or is not a single character, beside plain ones.
+# Characters whose normal form depends on neighbours or has several characters, and some plain ones.
 TRICKY = (
     "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
     "\u034f\ufe0f\u3164\U000e0100и\u0306"
@@ -33,26 +33,26 @@ texts = st.lists(
 
 
 @pytest.mark.night
-def test_the_tables_are_those_of_the_crate() -> None:
-    """By day, others compare the forms of random texts."""
+def test_the_tables_match_those_of_the_crate() -> None:
+    """Runs only by night; the tests below compare random texts."""
     assert make_tables.FOLDER.joinpath("characters.txt").read_text("utf-8") == make_tables.characters()
     assert make_tables.FOLDER.joinpath("references.txt").read_text("utf-8") == make_tables.references()
 
 
 @given(st.text())
-def test_a_normal_form_is_that_of_the_tables(text: str) -> None:
+def test_normal_forms_match_the_tables(text: str) -> None:
     assert normal_form(text) == make_tables.normal_form(text)
 
 
-def test_letters_are_known_that_python_may_not_know() -> None:
-    """Garay has two cases, of Unicode 16; Chinese characters of Unicode 15 are tokens alone."""
+def test_letters_newer_than_pythons_unicode_are_known() -> None:
+    """Garay letters (Unicode 16) have two cases; each Chinese character of Unicode 15 is a token."""
     assert normal_form("\U00010d50\U00010d65") == "\U00010d70\U00010d85"
-    assert page_ids("\U00031350\U00031351")[0] == page_ids("\U00031350 \U00031351")[0] != 0
+    assert content_hashes("\U00031350\U00031351")[0] == content_hashes("\U00031350 \U00031351")[0] != 0
 
 
-# Those that Python does not know are newer than its Unicode.
+# Characters unassigned (Cn) in Python's version of Unicode may be assigned in a newer one.
 KNOWN = st.characters(max_codepoint=0x2E7F, exclude_categories=["Cn", "Cs", "Cc", "Cf", "Zl", "Zp"])
-# Letters and marks of India and Thailand, of which no spelling leaves any out.
+# Letters and marks of Indian scripts and of Thai, none of which is optional in spelling.
 WRITTEN_ONE_WAY = st.characters(min_codepoint=0x0900, max_codepoint=0x0E7F, categories=["L", "M"])
 
 
@@ -62,7 +62,7 @@ def test_normal_form_is_nfkc_and_case_folded(text: str) -> None:
 
 
 @given(st.text(KNOWN, max_size=40))
-def test_normal_form_knows_neither_case_nor_composition(text: str) -> None:
+def test_normal_form_ignores_case_and_composition(text: str) -> None:
     spellings = (unicodedata.normalize("NFKD", text), unicodedata.normalize("NFKC", text).casefold())
     assert {*map(normal_form, spellings)} == {normal_form(text)}
 
@@ -93,13 +93,13 @@ def test_spellings_of_a_word_have_one_form(spellings: str, normal: str) -> None:
     assert {*normal_form(spellings).split()} == {normal}
 
 
-# Combining marks of several classes, some of which stand for two, and characters before them.
+# Combining marks of several classes, some of which decompose into two.
 MARKS = "\u0301\u0316\u0344\u0f73\u3099"
 
 
 @pytest.mark.parametrize("unit", [*MARKS, MARKS, "e" + MARKS * 7], ids=ascii)
-def test_no_long_run_of_marks_is_sorted(unit: str) -> None:
-    """Sorting a run takes quadratic time: 100,000 marks took eleven seconds. So it is cut after every 30."""
+def test_long_runs_of_marks_are_split_before_sorting(unit: str) -> None:
+    """Sorting a run of marks takes quadratic time: eleven seconds for 100,000 marks."""
     parts, count = [""], 0
     for character in unit * 100:
         count = count + 1 if character in MARKS else 0
@@ -112,13 +112,13 @@ def test_no_long_run_of_marks_is_sorted(unit: str) -> None:
 
 
 @given(st.text(st.sampled_from(MARKS + "e각\u1161 "), max_size=30))
-def test_marks_that_occur_in_texts_are_normalised_together(text: str) -> None:
+def test_short_runs_of_marks_are_normalised_as_nfkc(text: str) -> None:
     decomposed = unicodedata.normalize("NFKD", text).translate(dict.fromkeys(map(ord, "\u0301\u0308\u0316")))
     assert normal_form(text) == unicodedata.normalize("NFKC", decomposed).casefold()
 
 
 @given(texts)
-def test_normalised_text_can_be_written(batch: list[str]) -> None:
+def test_normalised_text_can_be_encoded(batch: list[str]) -> None:
     for text in normalise(batch):
         assert "\x00" not in text.encode().decode()
 
@@ -160,7 +160,7 @@ HOSTILE = (
     "part", [*HOSTILE.split(), "<script ", "<p ", "</script ", "<a b='", "<a b='>", "<div hidden>"]
 )
 def test_hostile_markup_takes_no_longer_than_other_text(part: str) -> None:
-    # A quadratic pass over this would take minutes; the suite would not come to its end.
+    # A quadratic pass over this text would take minutes.
     text = part * (400_000 // len(part))
     assert len(normalise([text])) == 1
 
@@ -183,7 +183,7 @@ def parsed(*batch: str) -> ParsedTexts:
 
 
 def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
-    """Return runs of `units` at least, plainly."""
+    """Return the runs of at least `units`, computed naively."""
     found = []
     for start in range(len(tokens)):
         stop, length = start, 0
@@ -196,11 +196,13 @@ def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
 
 
 @given(token_texts, token_texts)
-def test_runs_are_equal_where_their_tokens_are(ones: list[str], others: list[str]) -> None:
-    """Counted as for an explanation: runs, and figures, which are numbers but for those beside the text."""
+def test_runs_are_equal_if_their_tokens_are(ones: list[str], others: list[str]) -> None:
+    """Runs and figures are counted as for explanations; numbers outside the text are no figures."""
     for one, other in zip(ones, others, strict=False):
-        # Numbers are equal without the signs in them.
-        mine, yours = ([re.sub(r"\b[.,:]\b", "", word) for word in page_words(text)] for text in (one, other))
+        # Numbers are compared without the punctuation in them.
+        mine, yours = (
+            [re.sub(r"\b[.,:]\b", "", word) for word in hashed_words(text)] for text in (one, other)
+        )
         ((of_runs, of_figures),) = parsed(one).core.overlap(b"", parsed(other).core, b"")
         ours, theirs = (set(runs(each, RUN_UNITS)) for each in (mine, yours))
         assert of_runs == (len(ours & theirs), len(ours), len(theirs))
@@ -212,14 +214,14 @@ def test_runs_are_equal_where_their_tokens_are(ones: list[str], others: list[str
 
 
 def hashes_of_words(chosen: list[str]) -> npt.NDArray[np.uint64]:
-    """Return the hash of each word alone, which is its simhash where it is a whole sentence."""
+    """Return the hash of each word, which is also the simhash of a sentence of this word alone."""
     return ParsedTexts.of(chosen, max_length=1_000).passages.hashes
 
 
-def test_words_that_share_a_key_are_distinguished() -> None:
-    """Were a hash the sum of what the parts of a word add, two lists of parts would flood any key.
+def test_words_cannot_be_built_to_share_a_key() -> None:
+    """If a hash were a sum over the parts of a word, parts could be combined to flood any key.
 
-    The last key of a simhash is its lowest 25 bits. Of a thousand million pairs, thirty have a given key.
+    The last key of a simhash is its lowest 25 bits, so thirty of 10^9 pairs of parts have a given key.
     """
     key = (1 << 25) - 1
     parts = ["".join(letters) for letters in itertools.permutations("abcdefghijklmno", 4)]
@@ -237,7 +239,7 @@ def test_words_that_share_a_key_are_distinguished() -> None:
 
 
 @given(token_texts)
-def test_a_hash_does_not_depend_on_the_place(batch: list[str]) -> None:
+def test_passages_do_not_depend_on_the_batch(batch: list[str]) -> None:
     together = parsed(*batch).passages
     alone = [parsed(text).passages for text in batch]
     assert together.hashes.tolist() == [each for one in alone for each in one.hashes.tolist()]
@@ -269,7 +271,7 @@ def letters(text: str) -> int:
             "a line of text that was wrapped by\na program goes on until its end",
         ),
         ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
-        # As crawlers bring them: a line is a paragraph.
+        # As crawlers deliver texts: each line is a paragraph.
         ("home\nnews\nsport\n" + "a word and " * 10 + "a stop\nshare this", "a word and " * 10 + "a stop"),
         ("a wrapped\nline of text\n\n" + "and a word " * 10, ("and a word " * 10).strip()),
         ("home\nnews\n" + "a word and " * 8 + "no more", "a word and " * 8 + "no more"),
@@ -296,7 +298,7 @@ def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
 
 
 @given(sentence_texts)
-def test_the_longest_sentence_of_each_half(batch: list[str]) -> None:
+def test_the_longest_sentence_of_each_half_is_chosen(batch: list[str]) -> None:
     fingerprinter = Fingerprinter(VERIFIED)
     for text in batch:
         own = sentences_of(text)
@@ -320,15 +322,15 @@ def hashes(text: str) -> list[int]:
         ("Updated 22.11.2026", "Updated 23.12.2026", True),
         ("By Ann Lee | 22 Nov 2026 | Share", "By Ann Lee | 3 Nov 2027 | Share", True),
         ("Comments (23)", "Comments (4)", True),
-        # Rows of tables, however short.
+        # Rows of tables, even short ones.
         ("Shr 73 cts vs 55", "Shr 74 cts vs 55", False),
         ("Net 26.0 mln", "Net 27.0 mln", False),
         ("Deaths: 3", "Deaths: 4", False),
         ("\u6b7b\u4ea13\u4f8b\u3002", "\u6b7b\u4ea14\u4f8b\u3002", False),
         ("Harbour 3, Rovers 2 on 22 Nov 2026", "Harbour 3, Rovers 1 on 22 Nov 2026", False),
-        # Figures beside a passage are none of its own.
+        # Figures of a neighbouring passage do not count.
         ("Posted 2026-11-22\nNet 26.0 mln", "Posted 2025-01-02\nNet 26.0 mln", True),
-        # A bulletin says by its numbers what there is to say.
+        # In a bulletin, the numbers are the news.
         (
             "The province reported 12 new cases and 3 deaths.",
             "The province reported 0 new cases and 1 deaths.",
@@ -337,7 +339,7 @@ def hashes(text: str) -> list[int]:
         ("Share this!", "SHARE  this.", True),
     ],
 )
-def test_figures_tell_passages_apart_and_dates_do_not(one: str, other: str, are_equal: bool) -> None:
+def test_figures_distinguish_passages_but_dates_do_not(one: str, other: str, are_equal: bool) -> None:
     assert (hashes(one) == hashes(other)) is are_equal
 
 
@@ -370,8 +372,8 @@ _LONG = "This sentence is long enough to be one of an article."
         ("Price: 12.50", False, False),
     ],
 )
-def test_rows_that_state_something_are_prose(rows: str, alone: bool, amid_prose: bool) -> None:
-    """Two or more, by their numbers or by their place; but no counters, times of update and headlines."""
+def test_rows_of_facts_are_prose(rows: str, alone: bool, amid_prose: bool) -> None:
+    """Two rows are recognised by numbers or place; counters, update times and headlines are not prose."""
     count = len(rows.splitlines())
     assert _are_prose(f"Menu\n{rows}\nFooter") == [False, *[alone] * count, False]
     assert _are_prose(f"{_LONG}\n{rows}\n{_LONG}") == [True, *[amid_prose] * count, True]
@@ -387,7 +389,7 @@ def test_rows_that_state_something_are_prose(rows: str, alone: bool, amid_prose:
         ("Previous stories: the archive\nIn this issue: Lund, 28 November 2026", False),
     ],
 )
-def test_three_rows_of_terms_beside_prose_are_prose(rows: str, are_prose: bool) -> None:
+def test_three_rows_of_terms_next_to_prose_are_prose(rows: str, are_prose: bool) -> None:
     for text in (f"{_LONG}\n{rows}", f"{rows}\n{_LONG}"):
         assert all(_are_prose(text)) is are_prose
 

@@ -1,4 +1,4 @@
-"""Visible text, what fingerprints leave out of it, and passages of wrapped text."""
+"""Visible text, the passages that fingerprints leave out of it, and passages of wrapped text."""
 
 import re
 import textwrap
@@ -29,7 +29,7 @@ HIDING = [
     "<a\n href=x data-x='{}'></a>",
     "<![CDATA[{}]]>",
 ]
-# Odd markup and its text, of which browsers show every letter.
+# Unusual markup and the text that browsers show for it.
 ODD_MARKUP = [
     ("a<!-->b<!-- -->", "ab"),
     ("a<!--->b<!-- -->", "ab"),
@@ -52,9 +52,9 @@ ODD_MARKUP = [
     ("a<![CDATA[<script>b]]></script>c", "ab]]>c"),
     ("a<three words '<!--'>b<!-- x -->c", "a<three words '<!--'>bc"),
     ("a<plaintext><!-- b -->", "a\n<!-- b -->\n"),
-    # Inside a script, `</script>` may end a script inside that.
+    # A `</script>` after `<!--<script>` does not end the outer script.
     ("a<script><!--<script></script><a alt='</script>b'>c", "ab'>c"),
-    # These elements have another grammar.
+    # The contents of these elements are parsed by other rules.
     ("<svg x=y><path/></svg>a<style>b{}</style>c", "ac"),
     ("<svg><style><p>a</style>b", "\nab"),
     ("<svg><style/>a</style>b", "ab"),
@@ -65,25 +65,25 @@ ODD_MARKUP = [
 
 
 @pytest.mark.parametrize(("raw", "shown"), ODD_MARKUP)
-def test_nothing_is_hidden_that_browsers_show(raw: str, shown: str) -> None:
+def test_text_that_browsers_show_is_not_hidden(raw: str, shown: str) -> None:
     assert visible_text(raw) == shown
 
 
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
-        # Breaks in the source are blanks; those of <pre> and <br> stay, as do all of a plain text.
+        # Line breaks in HTML become spaces, except in <pre>; those of a plain text are kept.
         ("<p>one\ntwo  <b>\nthree</b><br>four<pre>five\n six</pre>", "\none two three\nfour\nfive\n six\n"),
         ("one\ntwo &amp; <b>three</b>\n\nfour", "one\ntwo & three\n\nfour"),
         ("<table><tr><td>a</td> <td> <td> b<td></table>", "\n\na\tb\n"),
-        # A page that scripts reveal; and a menu of short items, which is not prose, however long.
+        # A hidden article, which a script reveals, is shown; a hidden menu of short items is not.
         (f"<body><div style='display: none'><p>{TEXT}</div>", f"\n\n{TEXT}\n"),
         (f"<p>Read on<noscript><p>{TEXT}</noscript>", f"\nRead on\n{TEXT}"),
         (f"<p>{TEXT}<noscript><p>{TEXT}</noscript>", f"\n{TEXT}"),
         (f"<p>{TEXT}<ul hidden>{'<li>Sport' * 99}</ul>", f"\n{TEXT}\n\n"),
         (f"<p>{TEXT}<!-- {TEXT * 2}", f"\n{TEXT}<!-- {TEXT * 2}"),
         (f"<p>{TEXT}<!-- <b>cut off", f"\n{TEXT}"),
-        # An element that hides ends where the one around it ends.
+        # A hidden element ends with the element around it.
         ("<div><p hidden>a<div>b</div><span hidden>c</div>d<b hidden>e<i></b>f", "\n\nb\n\ndf"),
         (
             "one of <three words ltd>, <Fletcher Industries>",
@@ -100,7 +100,7 @@ def test_a_comment_begun_in_an_attribute_hides_no_article() -> None:
     assert visible_text(article) == f"{TEXT} Read on {HIDDEN * 9} "
 
 
-# A character of each kind that is shown as nothing, and those that look like a space without being one.
+# Characters of each kind that browsers do not show, and characters that look like a space.
 INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u200b\u200d\u200e\u2060\u2065\u206f\ufe00\ufe0f\ufeff"
     "\ufff0\ufff9\ufffc\U0001bca0\U0001d173\U000e0001\U000e0041\U000e0080\U000e0100\U000e01f0\U000e0fff"
@@ -109,34 +109,34 @@ BLANK = "\u200c\u2800\u3164\uffa0"
 
 
 @pytest.mark.parametrize("invisible", INVISIBLE, ids=ascii)
-def test_invisible_characters_part_no_word(invisible: str) -> None:
+def test_invisible_characters_do_not_split_words(invisible: str) -> None:
     expected = ["the cafe 오늘 각 市议会"]
     assert (
         normalise([f"The c{invisible}afe{invisible}\u0301 오{invisible}늘 각 市{invisible}議會"]) == expected
     )
-    # Without an accent that is set apart, a text is normalised by a table alone.
+    # A text without combining accents is normalised by a table alone.
     assert normalise([f"The fer{invisible}ry"]) == ["the ferry"]
 
 
 @pytest.mark.parametrize("blank", BLANK, ids=ascii)
-def test_what_looks_like_a_space_is_one(blank: str) -> None:
+def test_characters_that_look_like_spaces_are_spaces(blank: str) -> None:
     assert normalise([f"the{blank}ferry", f"the{blank}cafe\u0301"]) == ["the ferry", "the cafe"]
 
 
 @pytest.mark.parametrize("character", INVISIBLE + BLANK, ids=ascii)
-def test_a_text_that_shows_nothing_has_no_fingerprint(character: str) -> None:
+def test_an_invisible_text_has_no_fingerprint(character: str) -> None:
     assert not Fingerprinter(VERIFIED).fingerprint([character * 400]).exists[0]
 
 
 @pytest.mark.parametrize("hiding", HIDING)
-def test_readers_see_what_the_fingerprint_sees(hiding: str) -> None:
+def test_visible_and_fingerprinted_text_agree(hiding: str) -> None:
     raw = f"{TEXT} {hiding.format(HIDDEN)} Nobody spoke against it."
     is_compared = "secret" in normalise([raw])[0]
     assert ("secret" in visible_text(raw)) == is_compared
 
 
 @given(st.text(st.sampled_from("<>!-/&;= abpstyle\u202e\u200b\r\n#x1"), max_size=60))
-def test_no_word_is_shown_that_is_not_compared(raw: str) -> None:
+def test_shown_and_compared_words_are_equal(raw: str) -> None:
     shown, compared = (
         re.findall(r"\w+", each) for each in (visible_text(raw).casefold(), normalise([raw])[0])
     )
@@ -149,14 +149,14 @@ PIECES = (*TAGS.split(), *REFERENCES.split(), " ", "\r", "\n")
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.integers(0, 12))
-def test_the_visible_beginning_is_that_of_the_whole(raw: str, max_length: int) -> None:
+def test_the_visible_beginning_is_a_prefix_of_the_whole(raw: str, max_length: int) -> None:
     whole, beginning = visible_text(raw), visible_beginning(raw, max_length=max_length)
     assert whole.startswith(beginning)
     assert beginning == whole or len(beginning) > max_length
 
 
-def test_no_markup_is_read_after_what_is_fingerprinted() -> None:
-    """A text of 4.5 megabytes took 22 seconds to show: all of it was read, three times."""
+def test_markup_after_the_fingerprinted_text_is_not_read() -> None:
+    """When all of a text of 4.5 MB was read, three times, showing it took 22 seconds."""
     raw = "<p>a</p>" * 50_000
     found = Fingerprinter(VERIFIED.with_changes(max_text_length=300)).fingerprint([raw])
     assert found.are_cut.tolist() == [True]
@@ -165,7 +165,7 @@ def test_no_markup_is_read_after_what_is_fingerprinted() -> None:
     assert len(located.visible) < 310
 
 
-def test_overrides_do_not_reverse_the_text_for_readers() -> None:
+def test_bidirectional_overrides_are_removed() -> None:
     assert (
         visible_text("pay \u202e001\u202c now, \u202dnot\u202c later &#8238;")
         == "pay 001\u202c now, not\u202c later "
@@ -181,12 +181,12 @@ def test_overrides_do_not_reverse_the_text_for_readers() -> None:
     ],
     ids=ascii,
 )
-def test_padding_makes_no_article_longer(padding: str) -> None:
+def test_padding_does_not_make_an_article_longer(padding: str) -> None:
     assert Fingerprinter(VERIFIED).fingerprint([TEXT, TEXT + padding]).alphanumerics.tolist() == [61, 61]
 
 
 NOTHING_LEARNED = Boilerplate().filter
-# What ends sentences, combines, unfolds, is dropped, or is markup.
+# Characters that end sentences, combine, expand, are dropped, or belong to markup.
 CHARACTERS = st.sampled_from(
     "e1. 。!\n\u0301\u0323\u200d\u00ad\u2026\ufdfa\u2488\u1100\u1161\u81fa\u0130&<>p/;"
 )
@@ -198,7 +198,7 @@ TEXTS = st.text(CHARACTERS | st.characters())
 @example("\u0301a\u0301")
 @example("a\u2026\u2026b\u3099")
 @example("\U0003d000")
-def test_each_passage_has_its_letters_in_the_text(text: str) -> None:
+def test_the_text_of_each_passage_contains_its_letters(text: str) -> None:
     """One character may be the end of a passage and the beginning of the next: `\u2488` is `1.`."""
     found = LocatedPassages.of(text, max_length=10_000)
     assert (np.diff(found.starts) >= 0).all()
@@ -217,7 +217,7 @@ def test_each_passage_has_its_letters_in_the_text(text: str) -> None:
         )
     )
 )
-def test_each_passage_is_where_it_is_said_to_be(pieces: list[str]) -> None:
+def test_passages_are_located_correctly(pieces: list[str]) -> None:
     found = LocatedPassages.of("".join(pieces), max_length=10_000)
     assert (found.starts < found.ends).all()
     assert (found.ends <= len(found.visible)).all()
@@ -227,7 +227,7 @@ def test_each_passage_is_where_it_is_said_to_be(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_omissions_are_told_in_the_visible_text(form: Literal["NFC", "NFD"]) -> None:
+def test_omissions_are_reported_in_the_visible_text(form: Literal["NFC", "NFD"]) -> None:
     text = unicodedata.normalize(
         form, f"<p>Économie &amp; été<p>À propos</p>\n{article(1)}<!-- no --> Fin…<p>À suivre"
     )
@@ -240,7 +240,7 @@ def test_omissions_are_told_in_the_visible_text(form: Literal["NFC", "NFD"]) -> 
     assert found.letters == sum(map(str.isalnum, "Économie & été À propos Fin À suivre"))
 
 
-def test_only_what_is_fingerprinted_is_told() -> None:
+def test_only_fingerprinted_text_is_reported() -> None:
     whole = page(article(1), HARBOUR)
     found = left_out(f"{whole}\n\n{MENU}", NOTHING_LEARNED, max_length=len(whole) + 10)
     assert found.spans[-1].end <= len(whole) + 10
@@ -302,8 +302,8 @@ def test_wrapped_chinese_has_the_passages_of_its_paragraph(wrap: object, width: 
     assert passages(wrap(text, width)) == passages(text)
 
 
-def test_a_line_of_numbers_is_full_by_two_measures() -> None:
-    """A width counted in one of the two varies in the other."""
+def test_lines_with_numbers_are_unwrapped_by_either_measure() -> None:
+    """Lines of equal length in characters differ in columns if they contain numbers, and vice versa."""
     text = CHINESE.replace("无数", "12,345,678吨")
     for wrapped in (chunks(text, 45), columns(text, 84)):
         assert len(passages(wrapped)) == len(passages(text)) == 3
@@ -312,21 +312,21 @@ def test_a_line_of_numbers_is_full_by_two_measures() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        # No wider than wrapped text, and none is full.
+        # Lines as short as those of wrapped text, none of which is full.
         ["Council delays the bridge again", "Crane of the harbour is taken down", "Snow", "A new mayor"],
-        # Of nearly the same length, and without a full stop.
+        # Lines of nearly the same length, without a full stop.
         [
             "Old crane of Northport to be closed",
             "Council to vote on the budget today",
             "Snow expected in eastern valleys",
         ],
-        # Teasers that are cut.
+        # Truncated teasers.
         ["The harbour office of Northport will. Close...", "Shopkeepers near the quay fear the n. Oise..."],
         ["Home", "News", "Sport"],
         ["北港拆除老起重机引发工人不舍之情", "议会表决", "山谷大雪"],
     ],
 )
-def test_lists_are_not_run_together(lines: list[str]) -> None:
+def test_list_items_are_not_joined(lines: list[str]) -> None:
     found = passages("\n".join(lines))
     assert found == [each for line in lines for each in passages(line)]
 
@@ -341,13 +341,13 @@ def test_lists_are_not_run_together(lines: list[str]) -> None:
         "That was all there was to say! \U0001f600\U0001f389",
     ],
 )
-def test_what_follows_a_full_stop_does_not_hide_it(text: str) -> None:
+def test_full_stops_are_recognised_before_other_characters(text: str) -> None:
     assert LocatedPassages.of(text, max_length=1_000).passages.are_prose.all()
 
 
 @pytest.mark.parametrize(
     "text", ["Read more...", "Read more ... \u00bb", "Home \u00bb", "Notes [12]", "[1]", "Gallery \U0001f4f7"]
 )
-def test_other_lines_are_no_prose(text: str) -> None:
+def test_links_and_notes_are_not_prose(text: str) -> None:
     found = LocatedPassages.of(f"It is said.\n{text}", max_length=1_000).passages
     assert found.are_prose.tolist() == [True, False]

@@ -1,4 +1,4 @@
-"""Computations of the pages: texts, drawings, facets, bars that link to other lists, and visits."""
+"""Functions behind the web pages: texts, charts, facets, links to narrower lists, and visits."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)
 
 
 @given(texts, texts)
-def test_differences_hold_both_texts(before: str, after: str) -> None:
+def test_differences_contain_both_texts(before: str, after: str) -> None:
     pieces = differences(before, after)
     assert "".join(each.text for each in pieces if each.kind != "added") == before
     assert "".join(each.text for each in pieces if each.kind != "removed") == after
@@ -37,7 +37,7 @@ def test_differences_hold_both_texts(before: str, after: str) -> None:
     assert (before == after) is all(each.kind == "same" for each in pieces)
 
 
-def test_a_changed_phrase_reads_as_one() -> None:
+def test_a_changed_phrase_is_shown_as_one_change() -> None:
     assert differences("it was the old red boat", "it was my new boat") == [
         Piece(kind="same", text="it was "),
         Piece(kind="removed", text="the old red"),
@@ -68,7 +68,7 @@ def timeline(*articles: int, interval_ms: int = 3_600_000) -> Timeline:
 
 
 @given(st.lists(st.integers(0, 1_000), min_size=2, max_size=48))
-def test_bars_stand_within_the_drawing(articles: list[int]) -> None:
+def test_bars_stay_within_the_drawing(articles: list[int]) -> None:
     drawn = draw(timeline(*articles), interface("en"))
     assert drawn is not None
     assert len(drawn.bars) == sum(map(bool, articles))
@@ -82,7 +82,7 @@ def test_bars_stand_within_the_drawing(articles: list[int]) -> None:
     assert drawn.peak is None or 0 <= drawn.peak.x <= 100
 
 
-def test_a_story_in_words() -> None:
+def test_a_timeline_is_summarised_in_words() -> None:
     drawn = draw(timeline(1, 0, 5), interface("en"))
     assert drawn is not None
     assert drawn.summary == (
@@ -101,7 +101,7 @@ def test_a_story_in_words() -> None:
     assert named.first.text == f"first: A, {'B' * 37}…"
     assert [(bar.is_first, bar.is_peak) for bar in named.bars] == [(True, False), (False, True)]
     assert drawn.bars[0].label == "1 article from Nov 21, 2026, 00:00"
-    # One after the other: no time has most of them.
+    # All steps with articles have one each, so there is no peak.
     single = draw(timeline(1, 0, 1), interface("en"))
     assert single is not None
     assert single.summary == "2 articles between Nov 21, 2026, 00:00 and Nov 21, 2026, 02:00."
@@ -112,7 +112,7 @@ def test_a_story_in_words() -> None:
     assert chinese.summary.endswith("共 6 篇报道；高峰：2026年11月21日 02:00 起1小时内 5 篇。")
 
 
-def test_what_templates_show() -> None:
+def test_values_for_templates_are_formatted() -> None:
     assert link("https://a.example/x") == "https://a.example/x"
     for bad in (
         None,
@@ -133,7 +133,7 @@ def test_what_templates_show() -> None:
         "3월 서울에서": "ko",
     }
     assert {text: language(text) for text in languages} == languages
-    # Latin, Cyrillic and Arabic letters have many languages.
+    # Latin, Cyrillic and Arabic letters are used by many languages.
     for text in ("In March", "Im März", "в марте", "في مارس Reuters", "Report on 北京", "12!", "", None):
         assert language(text) == ""
     assert (source_names(["A", None, "B"]), source_names(None), source_names(" ")) == ("A, B", "", "")
@@ -141,7 +141,7 @@ def test_what_templates_show() -> None:
     assert {len(shown) for shown in (shortened("x" * 10**6), source_names("x" * 10**6))} == {301}
 
 
-def test_the_language_that_an_article_names() -> None:
+def test_the_language_field_of_an_article_is_used() -> None:
     def named(**included: Any) -> str:
         return own_language(Article(id="1", index="news", root="r", title=None, included=included))
 
@@ -151,7 +151,7 @@ def test_the_language_that_an_article_names() -> None:
     assert own_language(Article(id="1", index="news", root="r", title=None)) == ""
 
 
-def test_an_article_is_named_by_row_id_or_address() -> None:
+def test_articles_can_be_named_by_row_id_or_address() -> None:
     assert read_place("news/a/b") == ("news", "a/b")
     assert read_place("sample-1") == (None, "sample-1")
     assert read_place("http://desk.example:8000/pages/article?id=a%2Fb&index=old&listed=q%3Dx#similar") == (
@@ -160,17 +160,17 @@ def test_an_article_is_named_by_row_id_or_address() -> None:
     )
     assert read_place(" https://desk.example/article?id=7") == (None, "7")
     assert read_place("/article") == (None, "")
-    # That an id is an address is no matter where the index is named.
+    # An id may be an address if the index is named.
     assert read_place("news/https://a.example/article?id=7") == ("news", "https://a.example/article?id=7")
 
 
-def test_how_much_later_an_article_was_published() -> None:
+def test_the_time_since_the_first_article_is_computed() -> None:
     def published(at: str | None, arrived_at: str | None = None) -> Article:
         return Article(id="1", index="news", root="r", title=None, published_at=at, arrived_at=arrived_at)
 
     first = published("2026-11-22T08:00:00Z")
     assert later_ms(published("2026-11-22T10:30:00+02:00"), first) == 30 * 60_000
-    # Its place in time is its arrival, if its own is not believed.
+    # An implausible date is replaced by the arrival.
     assert later_ms(published("1970-01-01", "2026-11-22T08:01:00Z"), first) == 60_000
     for other in (first, published(None), published("some day"), published("2026-11-21")):
         assert later_ms(other, first) is None
@@ -181,7 +181,7 @@ def test_every_sort_has_a_name_on_the_pages() -> None:
     assert SORT_NAMES.keys() == set(SORTS)
 
 
-def test_a_page_that_fails_leaves_no_requests_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_page_starts_no_further_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
 
     def answer(name: str, found: object = None) -> None:
@@ -201,7 +201,7 @@ def test_a_page_that_fails_leaves_no_requests_behind(monkeypatch: pytest.MonkeyP
     assert begun == ["article", "timeline"]
 
 
-def test_a_comparison_names_no_inner_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_comparison_hides_internal_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     async def article(_: Any, __: str, article_id: str, **___: Any) -> FullArticle:
         return FullArticle(id=article_id, index="news", root="r", title=None, text="x")
 
@@ -214,7 +214,7 @@ def test_a_comparison_names_no_inner_address(monkeypatch: pytest.MonkeyPatch) ->
     assert (page.status, "10.1.2.3" in page.body) == (502, False)
 
 
-def test_a_list_that_fails_ends_what_it_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_list_cancels_its_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
 
     async def rows(*_: Any, **__: Any) -> None:
@@ -248,7 +248,7 @@ def test_a_list_that_fails_ends_what_it_had_begun(monkeypatch: pytest.MonkeyPatc
         ("/article", "id=1&page=999", "Pages reach no further down", "翻页到此为止", "at row 10,000"),
     ],
 )
-def test_errors_are_in_the_words_of_readers(
+def test_errors_are_explained_in_the_readers_language(
     monkeypatch: pytest.MonkeyPatch, path: str, query: str, english: str, chinese: str, detail: str
 ) -> None:
     async def too_deep(*_: Any, **__: Any) -> None:
@@ -259,8 +259,8 @@ def test_errors_are_in_the_words_of_readers(
         given = Request(path=path, query=query, headers={"accept-language": code})
         (page,) = requests("http://127.0.0.1:9", "news", [given])
         assert words in page.body
-        # What programmers need stands below, folded where it is in another language, but never where
-        # Elasticsearch is.
+        # Technical details are shown below, folded if they are in another language. They never contain the
+        # address of Elasticsearch.
         shown = '<p class="meta">' if code == "en" else "详情（英文）</summary>"
         assert (shown in page.body) is bool(detail)
         assert detail in page.body
@@ -288,14 +288,14 @@ def overview(**values: Any) -> Overview:
     return Overview(**given | values)
 
 
-def test_many_values_unfold_and_long_ones_are_left_out() -> None:
+def test_long_facets_are_folded_and_long_values_omitted() -> None:
     (shown,) = facets(overview(sources=facet("source", *map(str, range(40)))), PageForm(), EN)
     assert len(shown.links) + len(shown.more) == 40
     assert len(shown.links) < 10
     (shown,) = facets(overview(sources=facet("source", "x" * 30_000, "y")), PageForm(), EN)
     assert [each.label for each in shown.links] == ["y"]
     assert facets(overview(sources=facet("source")), PageForm(), EN) == []
-    # A blank value has no name, and the address of a list cannot have an empty one.
+    # Blank values are left out: they have no label, and the address of a list cannot contain them.
     blank = facet("source", "", " ", "y")
     assert [each.label for each in facets(overview(sources=blank), PageForm(), EN)[0].links] == ["y"]
     assert facets(overview(facets=(facet("desk", "", " "),)), PageForm(), EN) == []
@@ -318,7 +318,7 @@ def test_many_values_unfold_and_long_ones_are_left_out() -> None:
         ({"min_similar": 1}, "1 or more similar", "相似报道不少于 1 篇"),
     ],
 )
-def test_what_narrows_a_list_can_be_given_up(form: dict[str, Any], label: str, chinese: str) -> None:
+def test_each_filter_of_a_list_can_be_removed(form: dict[str, Any], label: str, chinese: str) -> None:
     narrowed = PageForm(q="ferry", **form)
     (found,) = narrowings(narrowed, EN)
     assert found.label == label
@@ -347,9 +347,7 @@ def timeline_of(counts: list[int], *, interval_ms: int = DAY_MS, first_ms: int =
     st.sampled_from([1, 5, 60, 720, 1_440, 10_080, 12_345]),
     st.integers(0, 10_000),
 )
-def test_bars_lead_to_the_periods_that_they_stand_for(
-    counts: list[int], minutes: int, first_minute: int
-) -> None:
+def test_bars_link_to_the_periods_they_show(counts: list[int], minutes: int, first_minute: int) -> None:
     interval_ms, first_ms = minutes * MINUTE_MS, 20_000 * DAY_MS + first_minute * MINUTE_MS
     drawn = histogram(timeline_of(counts, interval_ms=interval_ms, first_ms=first_ms), PageForm(), EN)
     assert drawn is not None
@@ -361,7 +359,7 @@ def test_bars_lead_to_the_periods_that_they_stand_for(
             for at, count in enumerate(merged)
             if count
         ]
-        # As a search reads what the link says.
+        # As a search parses the parameters of the link.
         periods = [
             (moment_ms(bar.parameters["since"]), moment_ms(bar.parameters["until"], is_end=True))
             for bar in bars
@@ -373,7 +371,7 @@ def test_bars_lead_to_the_periods_that_they_stand_for(
             assert bar.height >= 2.9
 
 
-def test_a_bar_says_what_it_stands_for() -> None:
+def test_bars_are_labelled_with_count_and_period() -> None:
     drawn = histogram(timeline_of([1, 0, 5]), PageForm(q="x", source=["A"]), EN)
     assert drawn is not None
     assert [bar.label for bar in drawn.bars] == ["1 article: Oct 4, 2024", "5 articles: Oct 6, 2024"]
@@ -388,12 +386,12 @@ def test_a_bar_says_what_it_stands_for() -> None:
 
 
 @pytest.mark.parametrize("given", [[], [5]])
-def test_what_fits_in_one_step_is_not_drawn(given: list[int]) -> None:
+def test_a_single_step_is_not_drawn(given: list[int]) -> None:
     assert histogram(timeline_of(given), PageForm(), EN) is None
 
 
 def test_times_outside_the_calendar_are_not_drawn() -> None:
-    # The digits of the last could be a date in the year 2534.
+    # The digits of the last number could be read as a date in the year 2534.
     for first_ms in (10**15, -(10**15), 253412011200000):
         assert histogram(timeline_of([1, 1], first_ms=first_ms), PageForm(), EN) is None
         assert draw(timeline_of([1, 0], first_ms=first_ms), EN) is None
@@ -409,18 +407,18 @@ def test_a_curve_has_a_bar_per_nonempty_span() -> None:
     assert curve([1, 1_000]) == "M0 20v-2h47v2M48 20v-20h47v20"
 
 
-def test_a_visit_lasts_until_there_is_a_pause() -> None:
+def test_a_visit_lasts_until_a_pause() -> None:
     first = Visits.of(None, NOW)
     assert first.before is None
     second = Visits.of(first.cookie, NOW + timedelta(minutes=20))
     assert second.before is None
     third = Visits.of(second.cookie, NOW + timedelta(hours=2))
     assert third.before == NOW + timedelta(minutes=20)
-    # What is new remains new for as long as the visit lasts.
+    # New articles remain new for the rest of the visit.
     fourth = Visits.of(third.cookie, NOW + timedelta(hours=2, minutes=25))
     assert fourth.before == third.before
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "1-", "-", "99999999999-99999999999", "1-2-3", "-5-", "１-２３"])
-def test_a_cookie_that_makes_no_sense_is_none(cookie: str) -> None:
+def test_an_invalid_cookie_is_ignored(cookie: str) -> None:
     assert Visits.of(cookie, NOW).before is None

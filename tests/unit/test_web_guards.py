@@ -1,4 +1,4 @@
-"""Checks before the routes: headers, hosts, foreign pages, sizes, times and numbers."""
+"""Checks before the routes: hosts, requests from other sites, and limits of size, time and number."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, request, requests, send
 from tests.support.wire import first_bytes, running
 
-# Nobody listens there: what passes the guards gets 502 from the routes.
+# Nothing listens there, so requests that pass the guards get 502 from their route.
 NOWHERE = "http://127.0.0.1:9"
 PASSED = 502
 
@@ -27,7 +27,7 @@ def statuses_of(*given: Request, hosts: tuple[str, ...] = ()) -> list[int]:
     return [response.status for response in requests(NOWHERE, "news", given, of={"hosts": hosts})]
 
 
-def test_only_known_names_are_answered() -> None:
+def test_only_known_host_names_are_answered() -> None:
     expected = {
         "localhost": PASSED,
         "localhost.:8000": PASSED,
@@ -64,7 +64,7 @@ def test_pages_of_other_sites_may_only_link() -> None:
         ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-dest": "image"}, 403),
         ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-dest": "iframe"}, 403),
         ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}, 403),
-        # Forms and scripts; in this test nobody sends a body, so that one which passes is invalid.
+        # Forms and scripts. These requests have no body, so those that pass the guards get 400.
         ("POST", {}, 400),
         ("POST", {"origin": local}, 400),
         ("POST", {"sec-fetch-site": "same-origin", "origin": "https://proxy.example"}, 400),
@@ -80,7 +80,7 @@ def test_pages_of_other_sites_may_only_link() -> None:
     assert [(*each[:2], status) for each, status in zip(expected, found, strict=True)] == expected
 
 
-def test_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_answer_has_the_security_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError
 
@@ -119,7 +119,7 @@ def test_a_repeated_parameter_is_refused() -> None:
         assert "is given more than once" in response.body, sent
 
 
-def test_a_text_is_sent_as_json() -> None:
+def test_a_text_must_be_sent_as_json() -> None:
     expected = {
         "application/json": PASSED,
         "Application/JSON; charset=utf-8": PASSED,
@@ -134,8 +134,8 @@ def test_a_text_is_sent_as_json() -> None:
     responses = requests(NOWHERE, "news", given)
     assert [response.status for response in responses] == list(expected.values())
     for response in responses:
-        said = "send the text as JSON, with `Content-Type: application/json`" in response.body
-        assert said is (response.status == 400)
+        is_explained = "send the text as JSON, with `Content-Type: application/json`" in response.body
+        assert is_explained is (response.status == 400)
 
 
 def test_the_api_lists_its_routes() -> None:
@@ -145,8 +145,8 @@ def test_the_api_lists_its_routes() -> None:
     assert request(NOWHERE, "news", answer["description"]).json["openapi"]
 
 
-async def test_a_body_is_read_up_to_its_limit_only() -> None:
-    """The longest text passes in any encoding: `test_the_longest_text_passes`."""
+async def test_a_body_is_read_only_up_to_its_limit() -> None:
+    """`test_the_longest_text_passes` checks that the limit suffices."""
     read_bytes, statuses = 0, list[int]()
 
     async def receive() -> dict[str, Any]:
@@ -170,11 +170,11 @@ async def test_a_body_is_read_up_to_its_limit_only() -> None:
     assert read_bytes <= guards.MAX_BODY_BYTES + 2**16
 
 
-async def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    going_on = asyncio.Event()
+async def test_concurrent_requests_and_their_time_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_answered = asyncio.Event()
 
     async def wait(*_: Any, **__: Any) -> None:
-        await going_on.wait()
+        await is_answered.wait()
 
     monkeypatch.setattr("esdedup.reading.reader.AsyncReader.list", wait)
     monkeypatch.setattr(guards, "MAX_REQUESTS", 2)
@@ -218,12 +218,12 @@ HEAD = b"GET /api/v1 HTTP/1.1\r\nHost: localhost\r\n"
     ],
     ids=["nothing", "half a head", "half a body", "half a second request"],
 )
-def test_a_request_that_does_not_arrive_is_given_up(half: bytes) -> None:
+def test_a_request_that_does_not_arrive_times_out(half: bytes) -> None:
     async def until_closed() -> bytes:
         async with listening() as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(half)
-            # Uvicorn would wait for ever.
+            # Uvicorn by itself would wait forever.
             with contextlib.suppress(ConnectionResetError):
                 received = await asyncio.wait_for(reader.read(), timeout=20)
             writer.close()
@@ -238,7 +238,7 @@ async def test_connections_beyond_the_limit_are_closed() -> None:
         assert answers == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
 
-async def test_the_answer_to_an_invalid_request_has_the_headers() -> None:
+async def test_answers_to_invalid_requests_have_the_security_headers() -> None:
     async with listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"nonsense\r\n\r\n")
@@ -309,7 +309,7 @@ def test_the_longest_text_passes(character: str) -> None:
     assert [answer.status for answer in post(*whole, short, longer)] == [*expected, PASSED, 400]
 
 
-async def test_half_requests_and_unread_answers_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_requests_and_unread_answers_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "MAX_REQUESTS", 1)
     async with AsyncElasticsearch(NOWHERE) as client:
         app = create_app(client, "news")
@@ -358,7 +358,7 @@ def size(result: Any) -> int:
     return len(result.model_dump_json())
 
 
-def test_long_values_are_cut_in_every_answer() -> None:
+def test_long_values_are_truncated_in_every_answer() -> None:
     about: dict[str, Any] = {"id": "1", "index": "news", "root": "r", **ODD}
     row = Row(**about, similar=0, matching=1)
     similar = SimilarArticle(**about)
@@ -388,7 +388,7 @@ def test_long_values_are_cut_in_every_answer() -> None:
     assert cut.rows[0].published_at.startswith('{"nested": [{"deeply": [0, 1, 2')
 
 
-def test_short_values_stay_as_they_are() -> None:
+def test_short_values_are_unchanged() -> None:
     article = FullArticle(
         id="1",
         index="news",

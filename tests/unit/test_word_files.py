@@ -1,4 +1,4 @@
-"""Weights, dictionaries and stop words of one's own: what files may hold, and what becomes of them."""
+"""Custom weights, dictionaries and stop words: their files, errors, and effect on fingerprints."""
 
 import math
 import pickle
@@ -73,7 +73,7 @@ def test_a_word_is_weighted_by_inverse_document_frequency() -> None:
         **dict.fromkeys(("or", "well", "game", "salt"), once),
         **dict.fromkeys(("fish", "and", "fowl"), twice),
     }
-    # Of 0.92 three times and 1.61 four times.
+    # The median of three times 0.92 and four times 1.61.
     assert table.weight("unknown") == table.default == once
 
 
@@ -82,11 +82,11 @@ def test_rare_words_get_the_median_weight() -> None:
     table = table_of(texts, min_texts=2)
     assert sorted(table.words) == ["a", "b", "c"]
     assert table.weight("d") == table.weight("b") == round(math.log(5 / 3), 6)
-    # Of an even number the higher one, as with the table of TF-IDF.
+    # Of an even number of weights, the higher median counts, as in the TF-IDF table.
     assert table_of(texts, min_texts=3).default == round(math.log(5 / 3), 6)
 
 
-def test_words_are_the_segmenters_within_the_compared_length() -> None:
+def test_words_are_counted_within_the_compared_length() -> None:
     assert set(table_of(["abc d"], segmenter=NGrams(2)).words) == {"ab", "bc", "cd"}
     frequencies = DocumentFrequencies(Jieba(), max_text_length=6)
     assert frequencies.add(["地铁开通了", "地铁开通了，真好", ""]).tolist() == [False, True, False]
@@ -94,14 +94,14 @@ def test_words_are_the_segmenters_within_the_compared_length() -> None:
     assert frequencies.text_count == 3
 
 
-def test_a_table_of_no_words_is_refused() -> None:
+def test_an_empty_table_is_refused() -> None:
     with pytest.raises(SettingError, match="no word occurs in 2 or more of the 1 articles"):
         table_of(["one two"], min_texts=2)
     with pytest.raises(SettingError, match="of the 0 articles"):
         table_of([])
 
 
-def test_a_table_is_read_as_it_was_written(write: Write) -> None:
+def test_a_written_table_is_read_back_unchanged(write: Write) -> None:
     rejected: list[ArticleRejected] = []
     found = DocumentFrequencies(Jieba(), max_text_length=MAX_TEXT_LENGTH)
     articles: list[FileArticle | ArticleRejected] = [
@@ -119,7 +119,7 @@ def test_a_table_is_read_as_it_was_written(write: Write) -> None:
 
 
 def test_every_word_of_a_custom_table_can_be_cut() -> None:
-    """Including words that depend on their neighbours, which a test of each word alone would miss."""
+    """This includes words whose segmentation depends on their neighbours."""
     table = table_of(TEXTS, segmenter=Jieba())
     assert words_never_cut(KEYWORDS.with_changes(weighting=table)) == []
     alone = [word for word in table.words if list(Jieba().cut(word)) != [word]]
@@ -134,7 +134,7 @@ def test_every_word_of_a_longer_text_can_be_cut(text: str, segmenter: Segmenter)
     assert all(segmenter.can_yield(word) for word in segmenter.cut(normal))
 
 
-def test_what_is_never_cut_is_named(write: Write) -> None:
+def test_words_that_are_never_cut_are_reported(write: Write) -> None:
     weights = '{"long-term": 1, "new york": 2, "--": 3, "地铁": 4, "Apfel": 5}'
     files: dict[str, Any] = {
         "weights": str(write("weights.json", weights)),
@@ -156,7 +156,7 @@ def test_what_is_never_cut_is_named(write: Write) -> None:
     assert words_never_cut(CLASSIC) == []
 
 
-def test_what_is_never_cut_is_named_briefly(write: Write) -> None:
+def test_long_words_are_shortened_in_reports(write: Write) -> None:
     article = write("stop.txt", "the ferry " * 1_000)
     (line,) = words_never_cut(with_words(CLASSIC, stop_words=article))
     assert "'the ferry the ferry" in line
@@ -171,12 +171,12 @@ def test_what_is_never_cut_is_named_briefly(write: Write) -> None:
         ("51区", False), ("地铁开通", False), ("new york", False),
     ],
 )  # fmt: skip
-def test_what_jieba_can_cut(word: str, can_be: bool) -> None:
+def test_words_that_jieba_can_cut_are_recognised(word: str, can_be: bool) -> None:
     assert Jieba().can_yield(word) is can_be
 
 
 @pytest.mark.parametrize(("word", "can_be"), [("ab", False), ("abc", True), ("abcd", False), ("a b", False)])
-def test_what_n_grams_can_be(word: str, can_be: bool) -> None:
+def test_words_that_are_n_grams_are_recognised(word: str, can_be: bool) -> None:
     assert NGrams(3).can_yield(word) is can_be
 
 
@@ -185,17 +185,17 @@ def test_a_dictionary_keeps_its_words_whole() -> None:
     (normal,) = normalise([text])
     parts = ["a51", "区", ":", "9", "架", "飞碟", "。", "long", "-", "term", "计划"]
     assert list(Jieba().cut(normal)) == parts
-    # In any case, width and script, as texts are.
+    # Words of the dictionary are normalised for case, width and script, as texts are.
     own = Jieba(Dictionary.of_words(["A51區", "９架", "LONG-TERM"]))
     assert list(own.cut(normal)) == ["a51区", ":", "9架", "飞碟", "。", "long-term", "计划"]
-    # Out of longer words too, if they are of Latin letters: as in jieba.
+    # Words of Latin letters are also cut out of longer words, as in jieba.
     assert list(Jieba(Dictionary.of_words(["new"])).cut("news")) == ["new", "s"]
-    # Nobody else's words change.
+    # Segmenters without this dictionary are not affected.
     assert list(Jieba().cut("9架")) == ["9", "架"]
 
 
-def test_a_dictionary_parts_its_words_of_the_frequency_0() -> None:
-    """jieba would guess this one, though its own dictionary has it not either."""
+def test_dictionary_words_of_frequency_0_are_split() -> None:
+    """Without the entry, jieba guesses the word `之道`, which its own dictionary does not contain."""
     own = Jieba(Dictionary.of_lines(["之道 0", "C++ 0", "算法 0", "算法 9"], name="words.txt"))
     assert list(own.cut("算法之道")) == ["算法", "之", "道"]
     assert list(own.cut("c++")) == ["c", "++"]
@@ -203,7 +203,7 @@ def test_a_dictionary_parts_its_words_of_the_frequency_0() -> None:
     assert Jieba().can_yield("之道")
 
 
-def test_the_format_of_a_dictionary_is_that_of_jieba(write: Write) -> None:
+def test_dictionaries_have_the_format_of_jieba(write: Write) -> None:
     lines = "\ufeff云计算 5\n李小福 2 nr\n\n创新办\n  台中  \nEdu Trust认证 2000\nc4 nz\n"
     segmenter = read_segmenter(None, write("words.txt", lines))
     assert isinstance(segmenter, Jieba)
@@ -214,7 +214,7 @@ def test_the_format_of_a_dictionary_is_that_of_jieba(write: Write) -> None:
 
 
 @pytest.mark.slow
-def test_a_dictionary_cuts_real_words_like_that_of_jieba(tmp_path: Path) -> None:
+def test_a_dictionary_segments_texts_as_in_jieba(tmp_path: Path) -> None:
     entries = ["云陵市 50 ns", "地铁七号线", "试运行 3", "首班列车 20 n", "北郊车辆段", "扫码"]
     entries += ["台中 0", "之道 0", "c++ 0"]
     path = tmp_path / "words.txt"
@@ -255,13 +255,13 @@ OWN = {
 
 
 @pytest.mark.parametrize(("profile", "zh", "en"), OWN.values(), ids=OWN)
-def test_fingerprints_are_the_golden_vectors(profile: Profile, zh: str, en: str) -> None:
-    """As in `test_fingerprinter.py`: a change here is a change of bits."""
+def test_fingerprints_match_the_golden_vectors(profile: Profile, zh: str, en: str) -> None:
+    """As in `test_fingerprinter.py`, a change here makes existing fingerprints incomparable."""
     assert names(Fingerprinter(profile), [ZH, EN]) == [zh, en]
     assert names(Fingerprinter(pickle.loads(pickle.dumps(profile))), [ZH, EN]) == [zh, en]
 
 
-def test_labels_of_words_of_ones_own_do_not_change() -> None:
+def test_labels_of_custom_words_do_not_change() -> None:
     assert {name: profile.label for name, (profile, *_) in OWN.items()} == {
         "dictionary": "classic-4-dbb17f74",
         "stop words": "classic-4-4f629fba",
@@ -270,7 +270,7 @@ def test_labels_of_words_of_ones_own_do_not_change() -> None:
     }
 
 
-def test_labels_tell_contents_apart() -> None:
+def test_labels_differ_if_contents_differ() -> None:
     profiles = [
         CLASSIC,
         *(
@@ -286,13 +286,13 @@ def test_labels_tell_contents_apart() -> None:
         ),
     ]
     assert len({profile.label for profile in profiles}) == len(profiles)
-    # The order of stop words is not content, nor are the part of speech and the width of letters.
+    # The order of stop words, parts of speech and the width of letters make no difference.
     assert StopWords(["ａ", "b"]).name == StopWords(["b", "a", "a"]).name
     of_lines = Dictionary.of_lines(["ａ 3 n"], name="words")
     assert Jieba(of_lines).name == Jieba(Dictionary.of_lines(["a 3"], name="other")).name
 
 
-def test_the_files_together(write: Write) -> None:
+def test_all_word_files_can_be_combined(write: Write) -> None:
     profile = with_words(
         KEYWORDS,
         weights=str(write("weights.json", '{"default": 2, "words": {"地铁": 7, "的": 3}}')),
@@ -332,7 +332,7 @@ def test_a_word_of_a_table_has_one_weight() -> None:
         ('{"default": 0, "words": {"a": 0}}', "all weights are 0"),
     ],
 )
-def test_weights_that_are_wrong(write: Write, content: str, message: str) -> None:
+def test_invalid_weight_files_are_refused(write: Write, content: str, message: str) -> None:
     with pytest.raises(SettingError, match=message) as refused:
         read_weights(str(write("weights.json", content)))
     assert "weights.json" in str(refused.value)
@@ -348,7 +348,7 @@ def test_a_table_may_have_a_word_named_default(write: Write) -> None:
     assert [table.weight(word) for word in ("default", "words", "other")] == [3, 2, 0]
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_word_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"caf\xe9")
     with pytest.raises(SettingError, match=r"latin: it is not UTF-8 \(byte 4\)"):
         with_words(CLASSIC, stop_words=tmp_path / "latin")
@@ -361,7 +361,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("a\nb 99999999999\n")
     with pytest.raises(SettingError, match=r"words:2: the frequency 99999999999 is more than 2,147,483,647"):
         with_words(CLASSIC, dictionary=tmp_path / "words")
-    # As a file of articles would be.
+    # Lines like those of a file of articles given by mistake.
     (tmp_path / "words").write_text("a" * 256 + "\n" + "b" * 257)
     with pytest.raises(SettingError, match=r"words:2: a word of 257 characters, which begins 'b{20}';"):
         with_words(CLASSIC, dictionary=tmp_path / "words")

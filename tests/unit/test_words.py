@@ -1,4 +1,4 @@
-"""How words are cut and hashed, and profiles that choose other ways."""
+"""Segmenting and hashing words, and profiles that change the defaults."""
 
 import pickle
 import zlib
@@ -48,7 +48,7 @@ from tests.unit.test_fingerprinter import EN, ZH, names
         (CustomSegmenter("lines", str.split), "a b c", ["a", "b", "c"]),
     ],
 )  # fmt: skip
-def test_known_cuts(segmenter: Segmenter, text: str, words: list[str]) -> None:
+def test_texts_are_cut_into_the_expected_words(segmenter: Segmenter, text: str, words: list[str]) -> None:
     (normal,) = normalise([text])
     assert list(segmenter.cut(normal)) == words
 
@@ -58,7 +58,7 @@ def test_unicode_words_cover_each_alphanumeric_once_in_order(text: str) -> None:
     (normal,) = normalise([text])
     words = UnicodeWords().cut(normal)
     assert all(words)
-    # Marks and signs within numbers may be in words; letters and digits must be.
+    # Words may contain marks, and punctuation within numbers; they must contain all letters and digits.
     kept = [each for word in words for each in word if each.isalnum()]
     assert kept == [each for each in normal if each.isalnum()]
 
@@ -68,7 +68,7 @@ def test_n_grams_overlap_in_all_letters_but_one(text: str, size: int) -> None:
     (normal,) = normalise([text])
     grams = NGrams(size).cut(normal)
     joined = "".join([each[0] for each in grams] + [each[1:] for each in grams[-1:]])
-    # Marks may be in grams; letters and digits must be.
+    # N-grams may contain marks; they must contain all letters and digits.
     assert [each for each in joined if each.isalnum()] == [each for each in normal if each.isalnum()]
     assert len(grams) <= 1 or {len(each) for each in grams} == {size}
 
@@ -79,13 +79,13 @@ def test_a_segmenter_is_found_by_its_name(segmenter: Segmenter) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "3-gram", "0-grams", "65-grams", "03-grams", "Jieba", "spaces"])
-def test_an_unknown_segmenter(name: str) -> None:
+def test_an_unknown_segmenter_is_refused(name: str) -> None:
     with pytest.raises(SettingError, match="jieba, words, and 1-grams to 64-grams"):
         get_segmenter(name)
 
 
 @pytest.mark.parametrize("size", [0, 65, -1])
-def test_n_grams_of_no_sensible_length(size: int) -> None:
+def test_invalid_lengths_of_n_grams_are_refused(size: int) -> None:
     with pytest.raises(SettingError, match="from 1 to 64"):
         NGrams(size)
 
@@ -100,7 +100,7 @@ def test_n_grams_of_no_sensible_length(size: int) -> None:
         ("2-grams", "exists"),
     ],
 )
-def test_a_custom_segmenter_has_its_own_name(name: str, message: str) -> None:
+def test_a_custom_segmenter_needs_a_unique_name(name: str, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         CustomSegmenter(name, str.split)
 
@@ -122,12 +122,12 @@ def test_a_segmenter_that_returns_no_words_is_refused() -> None:
         # The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
         (crc32, "123456789", 0xCBF43926),
         (crc32, "", 0),
-        # As 64-bit Python 2 printed them; "abc" stands in its own test_hash.py.
+        # As printed by 64-bit Python 2; the value of "abc" is also in its own test_hash.py.
         (python2, "", 0),
         (python2, "a", 12_416_037_344),
         (python2, "abc", 1_453_079_729_188_098_211),
         (python2, "hello", 840_651_671_246_116_861),
-        # By its definition, over one code point: neither two UTF-16 code units nor four bytes.
+        # By definition, over one code point instead of two UTF-16 code units or four bytes.
         (python2, "😀", (1_000_003 * (0x1F600 << 7) ^ 0x1F600) ^ 1),
         # Published with implementations of djb2.
         (times33, "", 5381),
@@ -135,7 +135,7 @@ def test_a_segmenter_that_returns_no_words_is_refused() -> None:
         (times33, "scramble bits", 1_609_059_040),
     ],
 )
-def test_known_answers(function: Callable[[bytes], int], token: str, value: int) -> None:
+def test_hashes_have_their_published_values(function: Callable[[bytes], int], token: str, value: int) -> None:
     assert function(token.encode()) == value
 
 
@@ -144,21 +144,21 @@ def test_murmur3s_finalizer_extends_32_bit_hashes() -> None:
     assert mixed(np.array([0, 1], np.uint64)).tolist() == [0, 0xB456BCFC34C2CB2C]
     hashes = TOKEN_HASHES["times33"].of(["", "Algorithms"])
     assert hashes.tolist() == mixed(np.array([5381, 3_782_405_311], np.uint64)).tolist()
-    # All 64 bits are used as they come.
+    # A hash of 64 bits is used unchanged.
     assert TOKEN_HASHES["murmur3"].of(["hello"]).tolist() == [0xCBD8A7B341BD9B02]
 
 
 @given(st.sets(st.integers(0, 2**32 - 1), min_size=2))
-def test_words_with_different_hashes_keep_different_ones(values: set[int]) -> None:
+def test_different_32_bit_hashes_stay_different(values: set[int]) -> None:
     ours = TokenHash("own", int, bits=32)
     assert len(set(ours.of([str(value) for value in values]).tolist())) == len(values)
 
 
 @pytest.mark.slow
 def test_every_bit_of_an_extended_hash_is_balanced() -> None:
-    """Within 5 standard errors; the upper half too, which a hash of 32 bits does not have.
+    """Within 5 standard errors, also in the upper half, which extends a hash of 32 bits.
 
-    Python 2's is 64 bits as they come, in which words that begin alike have upper bits alike.
+    Python 2's hash of 64 bits is used unchanged: words with the same beginning have similar upper bits.
     """
     words = [f"word {number}" for number in range(4_000)]
     for token_hash in TOKEN_HASHES.values():
@@ -168,12 +168,12 @@ def test_every_bit_of_an_extended_hash_is_balanced() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 8, 1.0, True, None])
-def test_a_hash_of_other_bits_is_refused(value: object) -> None:
+def test_hash_values_out_of_range_are_refused(value: object) -> None:
     with pytest.raises(SettingError, match=r"the hash 'own' returned .* for 'a': .* from 0 to 2\^8 - 1"):
         TokenHash("own", lambda token: value, bits=8).of(["a"])  # type: ignore[arg-type,return-value]
 
 
-def test_a_hash_without_a_name_or_sensible_size() -> None:
+def test_invalid_names_and_sizes_of_hashes_are_refused() -> None:
     with pytest.raises(SettingError, match="needs a name"):
         TokenHash("", crc32)
     for bits in (0, 65):
@@ -210,14 +210,14 @@ CHANGED = {
 
 
 @pytest.mark.parametrize(("profile", "zh", "en"), CHANGED.values(), ids=CHANGED)
-def test_fingerprints_are_the_golden_vectors(profile: Profile, zh: str, en: str) -> None:
-    """As in `test_fingerprinter.py`: a change here is a change of bits."""
+def test_fingerprints_match_the_golden_vectors(profile: Profile, zh: str, en: str) -> None:
+    """As in `test_fingerprinter.py`, a change here makes existing fingerprints incomparable."""
     assert names(Fingerprinter(profile), [ZH, EN]) == [zh, en]
 
 
 @pytest.mark.parametrize("name", ["classic 2-grams", "keywords times33", "classic adler32"])
 def test_fingerprints_are_simhashes_of_the_words_shown(name: str) -> None:
-    """Computed independently, by the simhash of weighted tokens with each hash."""
+    """The simhashes are computed independently, from the weighted words and the token hash."""
     profile = CHANGED[name][0]
     fingerprinter = Fingerprinter(profile)
     for text in (ZH, EN):
@@ -247,23 +247,23 @@ def test_labels_of_segmenters_and_hashes_are_distinct_constants() -> None:
     assert labels["classic split"] == "classic-4-92fb22da"
     assert labels["classic crc32"] == "classic-4-e8a12b91"
     assert labels["classic adler32"] == "classic-4-8011fd2a"
-    # The same function, said to have more bits, gives others.
+    # The same function declared with more bits has another label.
     longer = CLASSIC.with_changes(token_hash=TokenHash("adler32", zlib.adler32))
     assert longer.label != labels["classic adler32"]
 
 
-def test_verified_has_no_words() -> None:
+def test_verified_accepts_no_segmenter_or_token_hash() -> None:
     with pytest.raises(SettingError, match=r"the segmenter 'words' contradicts .* use 'longest-sentence'"):
         VERIFIED.with_changes(segmenter=UnicodeWords())
     with pytest.raises(
         SettingError, match=r"the hash 'crc32' contradicts .* 'halves', which does not hash words"
     ):
         VERIFIED.with_changes(token_hash=TOKEN_HASHES["crc32"])
-    # What is the default anyway contradicts nothing.
+    # The default segmenter is accepted.
     assert VERIFIED.with_changes(segmenter=Jieba()) == VERIFIED
 
 
-def test_no_name_has_two_meanings() -> None:
+def test_names_of_built_in_choices_cannot_be_reused() -> None:
     class Words:
         name = "words"
 
@@ -285,7 +285,7 @@ def test_a_profile_survives_pickling(name: str) -> None:
     assert pickle.loads(pickle.dumps(profile)).label == profile.label
 
 
-def test_a_function_that_fails_leaves_no_half_learned_words() -> None:
+def test_a_failing_hash_leaves_no_partial_state() -> None:
     def fails_once(token: bytes) -> int:
         return failures.pop() if failures else zlib.adler32(token)
 

@@ -98,7 +98,7 @@ const CODES: f64 = 3.0;
 
 /// Estimates how much two texts resemble each other, 0 to 1, from 2 bits of each bin of their sketches.
 ///
-/// The root mean square error is about 0.04; see `test_the_estimate_is_near_the_truth`.
+/// The root mean square error is about 0.04; see `test_estimated_resemblance_is_near_the_true_one`.
 #[inline]
 pub fn resemblance(one: &[u64; WORDS], other: &[u64; WORDS]) -> f64 {
     let (mut in_either, mut in_both, mut different) = (0, 0, 0);

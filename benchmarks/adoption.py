@@ -53,7 +53,7 @@ def main() -> None:
         say(f"{len(feeding.fed):,} articles were fed meanwhile")
         page = Reader(es).list(_ALIAS, sort="similar-desc")
         say(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
-        outcome = outcome_of(es, given | feeding.fed, Indices(articles=_ALIAS, forest=_FOREST), tell=say)
+        outcome = outcome_of(es, given | feeding.fed, Indices(articles=_ALIAS, forest=_FOREST), report=say)
     for what, count in outcome.figures.items():
         say(f"{count:>10,}  {what}")
     for fault in outcome.faults:

@@ -63,7 +63,7 @@ def main() -> None:
             es,
             given | feeding.fed,
             Indices(articles=_ALIAS, forest=_FOREST),
-            tell=say,
+            report=say,
             name=_DEDUP,
         )
     for what, count in outcome.figures.items():

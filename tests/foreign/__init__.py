@@ -1,4 +1,5 @@
-"""Tests of other programs than the package itself, which `make test-foreign` runs beside the others.
+"""Tests that `make test-foreign` runs, with programs besides the package.
 
-Clients in other languages and of other versions, the site and the code of the documents, and embedded nodes.
+They cover clients in other languages and of other versions, the site and the code of the documents, and
+embedded nodes.
 """

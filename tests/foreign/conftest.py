@@ -1,4 +1,4 @@
-"""Fixtures of the other folders that these tests use, too, and a directory for servers of their own."""
+"""Fixtures shared with other folders of tests, and a directory for the data of servers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +14,5 @@ __all__ = ["browser", "feeding", "run", "run_process", "sidecar"]
 
 @pytest.fixture(scope="module")
 def data_directory() -> Iterator[Path]:
-    """A directory for the data of servers."""
     with server.data_directory() as data:
         yield data

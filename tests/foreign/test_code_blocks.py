@@ -1,4 +1,4 @@
-"""Every block of code in README and the documents is run, or its place in a register says what checks it."""
+"""Runs every block of code in README and the documents, except those that `NOT_RUN` lists."""
 
 import ast
 import itertools
@@ -19,15 +19,15 @@ from tests.support.ready_command import ready
 from tests.support.requests_shown import IN_DOCS
 
 BLOCKS = {path: blocks_of(path) for path in DOCUMENTS}
-INSTALLED = "it is installed: .ci/run begins with `make env`, and tests/nightly/extras.py installs the wheel"
-RUN = "tests/foreign/test_embedded.py runs what `make demo` does, and .ci/run `make test`"
+INSTALLED = "installs: .ci/run begins with `make env`, and tests/nightly/extras.py installs the wheel"
+RUN = "tests/foreign/test_embedded.py runs the same demo, and .ci/run runs `make test`"
 # By document and first line: why a block is not run, and what checks it instead.
 NOT_RUN = {
     (
         "docs/fingerprints.md",
         '{"fingerprint": "554bf73b3635c2e9c7a06e0943e7bf48", "signature": "nCRw1UgRLwKqVRuj…", '
         '"bands": ["02bN58", "…"],',
-    ): "what an article gets: tests/unit/test_interface.py computes it",
+    ): "shows what an article gets; tests/unit/test_interface.py computes it",
     (
         "README.md",
         "make demo       # a sample of 3,000 articles, the list, and the pages for your browser",
@@ -52,38 +52,38 @@ NOT_RUN = {
         "docs/guides/backup.md",
         "curl -X PUT 'localhost:9200/_snapshot/backup/monday?wait_for_completion=true' "
         "-H 'Content-Type: application/json' \\",
-    ): "needs a repository for snapshots, which the embedded node has not",
+    ): "needs a repository for snapshots, which the embedded node lacks",
     (
         "docs/http.md",
         '{"type": "urn:esdedup:problem:article_not_found", "title": "Article not found", "status": 404,',
-    ): "an answer: tests/unit/test_web.py holds the shape of errors",
+    ): "shows an answer; tests/unit/test_web.py checks the format of errors",
     (
         "docs/guides/editors.md",
         '{"kind": "merge", "ids": ["42"], "to": "17", "why": "same press conference"}',
-    ): "tests/integration/test_editing_pages.py sends such",
+    ): "shows a body; tests/integration/test_editing_pages.py sends such bodies",
     (
         "docs/guides/editors.zh.md",
         '{"kind": "merge", "ids": ["42"], "to": "17", "why": "same press conference"}',
-    ): "tests/integration/test_editing_pages.py sends such",
+    ): "shows a body; tests/integration/test_editing_pages.py sends such bodies",
     (
         "docs/kibana.md",
         "curl -X POST \"$KIBANA_URL/api/saved_objects/_import\" -H 'kbn-xsrf: true' "
         "--form file=@mappings/kibana.ndjson",
-    ): "there is no Kibana here: tests/integration/test_docs.py checks what is imported",
+    ): "needs Kibana; tests/integration/test_docs.py checks the file that it imports",
     (
         "docs/sidecar.md",
         "esdedup sidecar --url https://elasticsearch:9200 --ca-certs ca.crt --token-file token",
-    ): "there is no Elasticsearch with TLS here: tests/unit/test_sidecar_settings.py reads these options",
-    ("docs/sidecar.md", "[sinks.news]"): "there is no Vector here: below, it is read as TOML",
+    ): "needs Elasticsearch with TLS; tests/unit/test_sidecar_settings.py reads these options",
+    ("docs/sidecar.md", "[sinks.news]"): "needs Vector; a test below reads it as TOML",
     (
         "docs/sidecar.md",
         "filter {",
-    ): "there is no Logstash here: test_sidecar_enrich_api.py sends what it would",
+    ): "needs Logstash; test_sidecar_enrich_api.py sends what Logstash would send",
     (
         "docs/sidecar.md",
         'curl -X PUT "$ELASTICSEARCH_URL/_security/role/esdedup-sidecar" '
         "-H 'Content-Type: application/json' \\",
-    ): "the embedded node has no security: tests/integration/test_sidecar_doors.py checks the roles",
+    ): "needs security; tests/integration/test_sidecar_doors.py checks the roles",
 }
 FED = """
 esdedup setup news
@@ -96,7 +96,7 @@ ARTICLES = "".join(
     for number in (17, 18)
     for line in ({"index": {"_id": f"wire-{number}"}}, {"title": "Ferry", "text": f"{TEXT} {number}"})
 )
-# What Logstash would do with the file of its guide: a stand-in that reads the settings of the output.
+# A stand-in for Logstash: reads the settings of the output from the guide's file, and writes two articles.
 LOGSTASH = """
 import pathlib, re
 from elasticsearch import Elasticsearch, helpers
@@ -112,7 +112,7 @@ with Elasticsearch(unquoted["hosts"], headers={header: token}) as client:
     hits = client.search(index=index)["hits"]["hits"]
 print(header, len(hits), len({hit["_source"]["dedup"]["root"] for hit in hits}))
 """
-# Two stories, and one of two wordings.
+# Two stories in one version each, and one in two versions.
 YARD = "It had been in the yard since March, where both of its engines were replaced."
 EDITED = "".join(
     f"{json.dumps({'id': number, 'text': text})}\n"
@@ -123,7 +123,7 @@ EDITED = "".join(
         ("52", f"From Monday the ferry to the outer islands runs again, the council said. {YARD}"),
     )
 )
-# What a document takes as given: files, commands and names, before its first block.
+# By document, the files, commands and Python code that it presupposes.
 GIVEN: dict[str, Given] = {
     "docs/sidecar.md": Given(
         {"articles.ndjson": ARTICLES},
@@ -149,21 +149,21 @@ GIVEN: dict[str, Given] = {
 
 @pytest.fixture(scope="module")
 def server(data_directory: Path) -> Iterator[str]:
-    """A node for documents alone: they name indices as readers would, and these are deleted."""
+    """A node for the documents alone, because all of its indices are deleted between documents."""
     yield node.start(data_directory, port=0, lifetime_s=900, with_parent=True).url
     node.stop(data_directory)
 
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A script that stands for `esdedup`, and runs it without starting Python and importing anew."""
+    """A script that replaces `esdedup` and `python`, without their start-up time."""
     with ready(tmp_path_factory.mktemp("ready")) as script:
         yield script
 
 
 @pytest.fixture
 def empty(server: str) -> str:
-    """That node, without an index or a template."""
+    """The node of the documents, after all indices and templates are deleted."""
     with Elasticsearch(server) as es:
         for index in es.indices.get(index="*", expand_wildcards="all"):
             es.indices.delete(index=index)
@@ -176,7 +176,7 @@ def empty(server: str) -> str:
     [path for path in DOCUMENTS if any(block.is_run for block in BLOCKS[path])],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_a_document_is_followed_to_its_end(path: Path, empty: str, command: str, tmp_path: Path) -> None:
+def test_the_code_of_a_document_runs_in_order(path: Path, empty: str, command: str, tmp_path: Path) -> None:
     with following(tmp_path, empty, command) as follower:
         if str(path.relative_to(ROOT)) in GIVEN:
             follower.prepare(GIVEN[str(path.relative_to(ROOT))])
@@ -187,7 +187,7 @@ def test_a_document_is_followed_to_its_end(path: Path, empty: str, command: str,
             elif block.is_run and block.place not in NOT_RUN:
                 printed = follower.follow(block, may_fail=after is not None and after.is_output)
         if path.name == "logstash.md":
-            program = Block("in the place of Logstash", 0, "python", None, False, LOGSTASH % TEXT)
+            program = Block("stand-in for Logstash", 0, "python", None, False, LOGSTASH % TEXT)
             assert follower.follow(program) == f"{TOKEN_HEADER} 2 1\n"
 
 
@@ -209,17 +209,17 @@ def test_every_other_block_is_in_the_register() -> None:
         block.place
         for blocks in BLOCKS.values()
         for block in blocks
-        # Those requests are sent by `test_docs`, which wants each of them to have a name.
+        # `test_docs` sends these requests, and checks that each has a name.
         if not block.is_run and (block.document, block.language) != ("docs/queries.md", "json")
     }
-    # And one is the recipe of `test_both_ways`.
+    # One block is the recipe that `test_both_ways` checks.
     assert sum(block.language == "json" for block in BLOCKS[ROOT / "docs/queries.md"]) == len(IN_DOCS) + 1
     places = {block.place for blocks in BLOCKS.values() for block in blocks}
     assert others - NOT_RUN.keys() == set()
     assert NOT_RUN.keys() - places == set()
 
 
-def test_the_settings_of_vector_are_toml() -> None:
+def test_the_vector_settings_are_valid_toml() -> None:
     (block,) = (each for each in BLOCKS[ROOT / "docs/sidecar.md"] if each.language == "toml")
     sink = tomllib.loads(block.text)["sinks"]["news"]
     assert (sink["type"], sink["mode"], sink["bulk"]) == ("elasticsearch", "bulk", {"index": "news"})

@@ -1,4 +1,4 @@
-"""The embedded Elasticsearch, as a user runs it: the demo, and its options."""
+"""The embedded Elasticsearch as users run it: the demo and the options of commands."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tests.acceptance.conftest import LONG, Run, lines
 
 
 def answer(options: str) -> str:
-    """Return what curl would print; there may be none."""
+    """Return what curl would print; it may not be installed."""
     given = shlex.split(options)
     request = urllib.request.Request(given[0])
     if "-d" in given:
@@ -25,7 +25,7 @@ def answer(options: str) -> str:
         return str(answered.read().decode())
 
 
-def test_the_demo_starts_loads_shows_and_stops(
+def test_the_demo_loads_and_shows_articles(
     run_process: Run, run: Run, tmp_path: Path, data_directory: Path
 ) -> None:
     own = tmp_path / "own.jsonl"
@@ -60,7 +60,7 @@ def test_the_demo_starts_loads_shows_and_stops(
         assert mine.code == 1
         assert "4 articles read, 3 indexed, 1 failed: 1 clusters, 2 near-duplicates" in mine.err
         assert f"{own}:4 (id 'bad')" in mine.err
-        # Neither of the two sidecars is left.
+        # Both sidecars have ended.
         for ended in (sidecar, *re.findall(r"a sidecar takes articles at (\S+)", mine.err)):
             with pytest.raises(OSError, match="refused"):
                 answer(f"{ended}/healthz")
@@ -77,10 +77,10 @@ def test_the_options_of_a_node_are_passed_on(
 
     def start(data: Path, *, progress: object, **options: Any) -> NoReturn:
         given.update(options, data=data)
-        raise NodeError("it is not started here")
+        raise NodeError("not started in this test")
 
     monkeypatch.setattr(node, "start", start)
     options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--heap", "256m", "--hours", 0.5]
     assert run("node", "start", "--data", tmp_path, *options).code == 3
-    wished = {"port": 0, "version": "8.19", "node_count": 2, "heap": "256m", "lifetime_s": 1800.0}
-    assert given == {"data": tmp_path, **wished}
+    expected = {"port": 0, "version": "8.19", "node_count": 2, "heap": "256m", "lifetime_s": 1800.0}
+    assert given == {"data": tmp_path, **expected}

@@ -1,4 +1,4 @@
-"""A server of an embedded cluster is killed: the others go on, and so do articles that stream in."""
+"""Feeding continues while servers of an embedded cluster are killed."""
 
 import os
 import signal
@@ -21,12 +21,12 @@ from tests.support import exploring, stream
 
 ARTICLES = 300
 HEAP = "256m"
-# A stream that hangs ends with its servers.
+# The servers stop after this time, which ends a test that hangs.
 LIFETIME_S = 900
 
 
 class Servers:
-    """Three servers of one cluster, any of which can die and come back."""
+    """Three servers of one cluster, which can be killed and restarted."""
 
     def __init__(self, data: Path) -> None:
         self.cluster = node.start(
@@ -42,7 +42,6 @@ class Servers:
         self._killers[-1].start()
 
     def revive(self, number: int) -> None:
-        """Start a server again that has died."""
         home = self.cluster.data / self.cluster.nodes[number].name
         installed = distribution.install(self.cluster.version)
         process = control._spawn(home, installed, number, HEAP, LIFETIME_S, with_parent=True)
@@ -74,8 +73,8 @@ def servers(data_directory: Path) -> Iterator[Servers]:
 
 
 @pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
-def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profile: Profile) -> None:
-    """First that of the forest, whose server comes back meanwhile, then that of the articles."""
+def test_feeding_continues_after_a_primary_is_killed(servers: Servers, profile: Profile) -> None:
+    """The forest's primary is killed and its server restarted, then the articles' primary is killed."""
     servers.revive_all()
     index, forest = f"news-{profile.name}", f"forest-{profile.name}"
     kills, revival = {60: forest, 200: index}, 140
@@ -87,7 +86,7 @@ def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profil
             if number in kills:
                 everything_is_replicated(client)
                 victim = number_of_primary(client, kills[number])
-                # Not here, between two requests, but when one may be under way.
+                # Slightly later, when a request may be in progress.
                 servers.kill(victim, after_s=0.05)
             elif number == revival:
                 check_address_of_cluster(servers.cluster, victim)
@@ -100,7 +99,7 @@ def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profil
             index=index, settings={"number_of_replicas": 1}
         )
         first = servers.urls[number_of_primary(client, index)]
-    # It knows of all three, and nobody tells it that one is gone; the first one goes for certain.
+    # The client knows all three servers, first of all one that will be killed.
     urls = sorted(servers.urls, key=lambda url: url != first)
     with connect(", ".join(urls)) as client:
         load = Load(on_rejected=lambda rejected: rejections.append(str(rejected)))
@@ -114,14 +113,14 @@ def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profil
 
 
 def check_address_of_cluster(cluster: node.Cluster, victim: int) -> None:
-    """Check that it is that of a server that lives, also if the first one has died."""
+    """Check that a cluster has the address of a living server, even if its first server has died."""
     died = cluster.nodes[victim]
     others = [each for each in cluster.nodes if each is not died]
     assert cluster.model_copy(update={"nodes": (died, *others)}).url == others[0].url
 
 
 def everything_is_replicated(client: Elasticsearch) -> None:
-    # Seconds, unless the machine is busy: a server that has come back starts and copies its shards.
+    # A restarted server must copy its shards. That takes seconds, or longer if the machine is busy.
     health = client.options(request_timeout=240).cluster.health(
         wait_for_nodes="3", wait_for_status="green", wait_for_no_relocating_shards=True, timeout="180s"
     )
@@ -129,8 +128,8 @@ def everything_is_replicated(client: Elasticsearch) -> None:
 
 
 def number_of_primary(client: Elasticsearch, index: str) -> int:
-    """Return which of the cluster's servers holds the index's primary."""
+    """Return the number of the server that holds the primary of an index."""
     copies: Any = client.cat.shards(index=index, format="json").body
     (name,) = {copy["node"] for copy in copies if copy["prirep"] == "p"}
-    # Of one that is on its way to another server: `node-2 -> …`.
+    # The name is `node-2 -> …` while the shard moves to another server.
     return int(name.split()[0].removeprefix("node-"))

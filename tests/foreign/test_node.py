@@ -21,7 +21,7 @@ from esdedup.node.distribution import full_version
 
 @pytest.fixture(scope="module")
 def started(data_directory: Path) -> Iterator[tuple[Path, Cluster]]:
-    """A node that runs, and its directory."""
+    """A running node, and its directory."""
     data = data_directory / "node"
     yield data, node.start(data, port=0, lifetime_s=600, with_parent=True)
     node.stop(data)
@@ -29,7 +29,7 @@ def started(data_directory: Path) -> Iterator[tuple[Path, Cluster]]:
 
 @pytest.fixture
 def data(started: tuple[Path, Cluster]) -> Path:
-    """The directory of that node, which a test may have started again."""
+    """The directory of the node, which an earlier test may have restarted."""
     return started[0]
 
 
@@ -57,7 +57,7 @@ def test_a_node_listens_on_the_loopback_interface_only(started: tuple[Path, Clus
     assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
 
 
-def test_a_node_says_what_it_is(started: tuple[Path, Cluster]) -> None:
+def test_a_node_identifies_as_elasticsearch(started: tuple[Path, Cluster]) -> None:
     _, cluster = started
     with connect(cluster.url) as client:
         info = client.info()
@@ -101,7 +101,7 @@ def test_other_users_and_sites_cannot_use_a_node(data: Path) -> None:
     assert status("POST", "news/_close") == 200
     assert (data / "node-0" / "data" / "nodes").parent.is_dir()
     for path in (data, *data.rglob("*")):
-        # Symbolic permissions of what is below a closed directory do not matter.
+        # Permissions below a private directory do not matter.
         if path.parent in (data.parent, data) and path.name != "control.lock":
             assert path.stat().st_mode & 0o077 == 0, path
 
@@ -117,7 +117,7 @@ def test_a_node_stops_after_its_lifetime_and_keeps_data(data: Path) -> None:
     with connect(again.url) as client:
         assert client.get(index="kept", id="1")["_source"] == {"a": 1}
     await_end(lambda: again.is_running)
-    # It has ended by itself.
+    # There is nothing left to stop.
     assert not node.stop(data)
 
 
@@ -138,7 +138,7 @@ def test_a_node_ends_with_its_parent(tmp_path: Path) -> None:
     await_end(functools.partial(psutil.pid_exists, int(ended.stdout)))
 
 
-def test_a_port_in_use(tmp_path: Path) -> None:
+def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -146,13 +146,13 @@ def test_a_port_in_use(tmp_path: Path) -> None:
             node.start(tmp_path, port=taken.getsockname()[1])
 
 
-def test_a_node_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_a_node_that_cannot_start_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NodeError, match="ended while it started"):
         node.start(tmp_path, port=0, heap="1k")
     assert node.find(tmp_path) is None or not node.find(tmp_path).is_running  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("version", ["7.17", "nonsense", "9.0.1"])
-def test_versions_that_cannot_be_embedded(version: str) -> None:
+def test_unsupported_versions_are_refused(version: str) -> None:
     with pytest.raises(SettingError, match="cannot embed"):
         full_version(version)

@@ -1,4 +1,4 @@
-"""OpenSearch 3 in the place of Elasticsearch: stores, feeding, adopting, migrating and reading."""
+"""OpenSearch 3 instead of Elasticsearch: stores, feeding, adopting, migrating and reading."""
 
 import asyncio
 import functools
@@ -31,10 +31,10 @@ from tests.support.forests import ARTICLES
 from tests.support.names import Names, new_names
 from tests.support.sidecar_process import ROOT, running
 
-# Those that make no client of their own, and use nothing that only Elasticsearch has.
-THE_SAME = ("contract/test_store.py", "integration/test_lists.py", "integration/test_maintenance.py")
-# What `make nightly` runs as it is, others run in part: fewer examples, lists on one shard, no maintenance,
-# nothing in memory alone.
+# Test files that start no client themselves, and use no feature that OpenSearch lacks.
+SHARED_TESTS = ("contract/test_store.py", "integration/test_lists.py", "integration/test_maintenance.py")
+# `make nightly` runs these files completely. Other runs use fewer examples and lists on one shard, and skip
+# maintenance and the store in memory.
 IS_WHOLE = exploring.EFFORT > 1
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
@@ -60,8 +60,8 @@ def index_name(es: Elasticsearch) -> Iterator[Names]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_tests_of_elasticsearch_pass_on_it(url: str) -> None:
-    paths = [f"tests/{each}" for each in THE_SAME[: None if IS_WHOLE else 2]]
+def test_shared_tests_pass_on_opensearch(url: str) -> None:
+    paths = [f"tests/{each}" for each in SHARED_TESTS[: None if IS_WHOLE else 2]]
     chosen = [] if IS_WHOLE else ["-k", "not five and not test_memory"]
     effort = {} if IS_WHOLE else {"ESDEDUP_TEST_EFFORT": "0.3"}
     done = subprocess.run(
@@ -114,27 +114,27 @@ def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str,
 def test_data_streams_are_set_up_fed_adopted_and_migrated(
     run: Run, es: Elasticsearch, url: str, index_name: Names
 ) -> None:
-    """Elasticsearch's own module for data streams is not among its published jars; OpenSearch has one."""
+    """The published jars of Elasticsearch lack the module for data streams; OpenSearch has one."""
     stream, template = index_name("stream"), index_name("template")
     forest, following = index_name("forest"), index_name("following")
     articles = [{**each, "@timestamp": each["published_at"]} for each in ARTICLES]
-    ask = functools.partial(es.perform_request, headers=JSON)
+    send = functools.partial(es.perform_request, headers=JSON)
     mappings = {"properties": {"@timestamp": {"type": "date"}}}
     body = {"index_patterns": [f"{stream}*"], "data_stream": {}, "template": {"mappings": mappings}}
-    ask("PUT", f"/_index_template/{template}", body=body)
+    send("PUT", f"/_index_template/{template}", body=body)
     try:
         creating = [{"_op_type": "create", "_index": stream, **each} for each in articles]
         refused = run("setup", f"{stream}-2", url=url)
         assert refused.code == 3
         assert "will be a data stream" in refused.err
         helpers.bulk(es, creating[:50], refresh=True)
-        ask("POST", f"/{stream}/_rollover", body={})
+        send("POST", f"/{stream}/_rollover", body={})
         adopted = run("adopt", stream, "--forest", forest, "--json", url=url).json
         assert adopted["written"] == 50
         with running(url, forest=forest) as sidecar, connect(sidecar.url) as through:
             helpers.bulk(through, creating[50:100], refresh=True)
-        # What the template makes has the fields.
-        ask("POST", f"/{stream}/_rollover", body={})
+        # The template gives the new backing index the fields.
+        send("POST", f"/{stream}/_rollover", body={})
         given = ("index", "-", "--index", stream, "--forest", forest, "--id-field", "_id", "--json")
         assert run(*given, stdin=lines(*articles[100:150]), url=url).json["failed"] == 50
         for repeated in (0, 50):
@@ -147,18 +147,18 @@ def test_data_streams_are_set_up_fed_adopted_and_migrated(
         with Dedup(es, forest=following, fields=migration.fields) as dedup:
             migration.run(dedup)
             migration.swap(dedup)
-        ask("POST", f"/{stream}/_rollover", body={})
+        send("POST", f"/{stream}/_rollover", body={})
         with Dedup(es, forest=following) as dedup:
             helpers.bulk(es, dedup.enrich(creating[150:200]), refresh=True)
         assert Reader(es).list(stream).total_articles == 200
         assert not list(Maintenance(es, forest=following).verify([stream]))
     finally:
         for path in (f"/_data_stream/{stream}", f"/_index_template/{template}"):
-            ask("DELETE", path)
+            send("DELETE", path)
 
 
-def test_a_sidecar_takes_articles_for_it(es: Elasticsearch, url: str, index_name: Names) -> None:
-    """The feeder is made for OpenSearch, and sends plain JSON."""
+def test_a_sidecar_accepts_articles_for_opensearch(es: Elasticsearch, url: str, index_name: Names) -> None:
+    """The feeder sends plain JSON, as clients of OpenSearch do."""
     index, forest = index_name("through"), index_name("forest")
     Dedup(es, forest=forest).setup(index)
     with running(url, forest=forest) as sidecar:
@@ -166,16 +166,16 @@ def test_a_sidecar_takes_articles_for_it(es: Elasticsearch, url: str, index_name
         for each in ARTICLES[:50]:
             source = {name: value for name, value in each.items() if name != "_id"}
             body += [json.dumps({"index": {"_index": index, "_id": each["_id"]}}), json.dumps(source)]
-        asked = urllib.request.Request(f"{sidecar.url}/_bulk?refresh=true", "\n".join([*body, ""]).encode())
-        asked.add_header("Content-Type", "application/x-ndjson")
-        with urllib.request.urlopen(asked) as answer:
+        request = urllib.request.Request(f"{sidecar.url}/_bulk?refresh=true", "\n".join([*body, ""]).encode())
+        request.add_header("Content-Type", "application/x-ndjson")
+        with urllib.request.urlopen(request) as answer:
             assert not json.load(answer)["errors"]
         found = sidecar.get(f"/api/v1/list?index={index}")
     assert found["total_articles"] == 50
     assert not list(Maintenance(es, forest=forest).verify([index]))
 
 
-def test_the_command_line_asks_the_server_what_it_is(run: Run, url: str, index_name: Names) -> None:
+def test_commands_recognise_opensearch(run: Run, url: str, index_name: Names) -> None:
     index, forest = index_name("commands"), index_name("forest")
     assert run("setup", index, url=url).code == 0
     articles = list(sample.articles(60))
@@ -188,7 +188,7 @@ def test_the_command_line_asks_the_server_what_it_is(run: Run, url: str, index_n
     assert (checked.code, checked.json["violations"]) == (0, {})
 
 
-def test_another_client_is_told_which_one_to_take(es: Elasticsearch, url: str, index_name: Names) -> None:
+def test_clients_for_elasticsearch_are_refused(es: Elasticsearch, url: str, index_name: Names) -> None:
     index = index_name("other")
     Dedup(es).setup(index)
     with Elasticsearch(url) as client, pytest.raises(ServerUnavailable, match=r"esdedup\.connect"):

@@ -1,4 +1,4 @@
-"""The only server is killed and started again: all that feeds or checks waits, and nothing is lost."""
+"""The only server is killed and restarted: feeding and checks wait for it, and nothing is lost."""
 
 import itertools
 import logging
@@ -36,7 +36,7 @@ def es(server: Server) -> Iterator[Elasticsearch]:
 
 
 class Restart:
-    """The server is away for some seconds, while others go on."""
+    """Kills the server, and restarts it after some seconds in another thread."""
 
     def __init__(self, server: Server, *, away_s: float) -> None:
         self._server, self._away_s = server, away_s
@@ -61,7 +61,7 @@ def articles(index: str, restart: Restart, *, at: int) -> Iterator[dict[str, Any
         yield {"_index": index, "_id": article.pop("id"), "_source": article}
 
 
-def test_files_are_indexed_to_their_end(
+def test_indexing_files_waits_for_a_restart(
     server: Server, es: Elasticsearch, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, forest, restart = "files", "files-forest", Restart(server, away_s=5.0)
@@ -77,15 +77,15 @@ def test_files_are_indexed_to_their_end(
     restart.end()
     assert rejected == []
     assert (load.summary.read, load.summary.written) == (ARTICLES, ARTICLES)
-    said = [each.message for each in caplog.records if each.message.startswith("Elasticsearch ")]
-    assert any("retrying for up to" in each for each in said)
-    assert any("answers again, after" in each for each in said)
+    messages = [each.message for each in caplog.records if each.message.startswith("Elasticsearch ")]
+    assert any("retrying for up to" in each for each in messages)
+    assert any("answers again, after" in each for each in messages)
     found = stream.indexed(es, index), stream.nodes(es, forest)
     assert found == stream.expected(stream.articles(ARTICLES, VERIFIED), VERIFIED)
 
 
 @pytest.mark.parametrize("lookup", ["memory", "search"])
-def test_a_program_and_what_checks_its_forest_go_on(
+def test_enriching_and_verifying_wait_for_a_restart(
     server: Server, es: Elasticsearch, lookup: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = f"enriched-{lookup}", f"enriched-{lookup}-forest"
@@ -95,7 +95,7 @@ def test_a_program_and_what_checks_its_forest_go_on(
         enriched = list(dedup.enrich(articles(index, restart, at=ARTICLES // 2)))
         restart.end()
         helpers.bulk(es, enriched)
-        # An article that is damaged, so that there is something to find.
+        # Damage an article, so that verification finds a violation.
         es.update(index=index, id=enriched[0]["_id"], doc={"dedup": {"root": "0" * 32}}, refresh=True)
     monkeypatch.setattr("esdedup.maintenance.forest_audit.AUDIT_BATCH", 10)
     maintenance = Maintenance(es, forest=forest)
@@ -109,13 +109,13 @@ def test_a_program_and_what_checks_its_forest_go_on(
     assert maintenance.stats([index]).nodes == len(stream.nodes(es, forest))
 
 
-def test_what_is_enriched_in_place_goes_on(server: Server, es: Elasticsearch) -> None:
-    """An adoption, and by night a migration after it, which end though the server was away meanwhile."""
+def test_adopting_and_migrating_wait_for_a_restart(server: Server, es: Elasticsearch) -> None:
+    """The server is restarted during the adoption, and in `make nightly` also during the migration."""
     index, forest = "in-place", "in-place-forest"
     never = Restart(server, away_s=0.0)
     helpers.bulk(es, articles(index, never, at=-1), refresh=True)
 
-    def away(dedup: Dedup, restart: Restart) -> Dedup:
+    def restarting(dedup: Dedup, restart: Restart) -> Dedup:
         enrich = dedup.enrich
 
         def enriched(*given: Any, **options: Any) -> Iterator[dict[str, Any]]:
@@ -128,13 +128,13 @@ def test_what_is_enriched_in_place_goes_on(server: Server, es: Elasticsearch) ->
         return dedup
 
     adoption, restart = Adoption(es, index), Restart(server, away_s=5.0)
-    with away(Dedup(es, forest=forest, batch_size=20), restart) as dedup:
+    with restarting(Dedup(es, forest=forest, batch_size=20), restart) as dedup:
         adoption.run(dedup)
     restart.end()
     assert (adoption.summary.written, adoption.summary.failed) == (ARTICLES, 0)
     migration, again = Migration(es, index, forest=forest, to=f"{forest}-2"), Restart(server, away_s=5.0)
     with Dedup(es, forest=f"{forest}-2", fields=migration.fields, batch_size=20) as dedup:
-        migration.run(away(dedup, again) if exploring.EFFORT > 1 else dedup)
+        migration.run(restarting(dedup, again) if exploring.EFFORT > 1 else dedup)
         if exploring.EFFORT > 1:
             again.end()
         migration.swap(dedup)

@@ -1,8 +1,8 @@
-"""The sidecar, fed by official clients for other languages and the oldest one, and by the deployed feeder.
+"""The sidecar, fed by official clients for other languages and by the deployed feeder.
 
-Their programs are in `tests/clients/`. The lock files there name no registry: packages come from the one
-that npm and go are configured to use. The client for Go is of version 8.3, the last without the typed API,
-which takes minutes to compile; it speaks to servers of version 8 and 9.
+The programs are in `tests/clients/`. Their lock files name no registry: packages come from the registry that
+npm and go are configured to use. The client for Go has version 8.3, the last one without the typed API, which
+takes minutes to compile. It works with servers of versions 8 and 9.
 """
 
 import importlib.util
@@ -39,7 +39,7 @@ def _run(command: list[str], *, folder: Path, seconds: float) -> subprocess.Comp
 def _installed(command: list[str], *, language: str, folder: Path) -> None:
     """Install a client, or skip the test."""
     if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed, so the client for {language} cannot be tried")
+        pytest.skip(f"{command[0]} is not installed, so the client for {language} cannot be tested")
     shutil.copytree(PROGRAMS / folder.name, folder)
     done = _run(command, folder=folder, seconds=INSTALL_S)
     if done.returncode:
@@ -62,7 +62,7 @@ def _source(article: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_client_for_javascript(feeding: Feeding, es: Elasticsearch, tmp_path: Path) -> None:
+def test_the_javascript_client_feeds_articles(feeding: Feeding, es: Elasticsearch, tmp_path: Path) -> None:
     folder = tmp_path / "javascript"
     _installed(["npm", "ci"], language="JavaScript", folder=folder)
     got = _feed(["node", "main.mjs"], folder, feeding)
@@ -81,9 +81,9 @@ def test_the_client_for_javascript(feeding: Feeding, es: Elasticsearch, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_client_for_go(feeding: Feeding, es: Elasticsearch, tmp_path: Path) -> None:
+def test_the_go_client_feeds_articles(feeding: Feeding, es: Elasticsearch, tmp_path: Path) -> None:
     folder = tmp_path / "go"
-    # Optimising takes longer than it saves.
+    # Compiler optimisations take longer than they save.
     build = ["go", "build", "-gcflags=all=-N -l", "-mod=readonly", "-o", "client", "."]
     _installed(build, language="Go", folder=folder)
     got = _feed(["./client"], folder, feeding)
@@ -103,23 +103,23 @@ def test_the_client_for_go(feeding: Feeding, es: Elasticsearch, tmp_path: Path) 
 
 FEEDER = Path(__file__).parents[2] / "deploy/feeder.py"
 FED = list(sample.articles(60))
-# Longer than a client takes that tries again at once, and much shorter than this one tries.
+# Longer than the retries of a client without pauses, and much shorter than the retries of this feeder.
 ALONE_S = 2.0
 
 
 class Enough(Exception):
-    """The feeder has written everything once."""
+    """Raised when the feeder has written every article once."""
 
 
 class _NoPauses:
-    """Stands for `time` in the feeder."""
+    """Replaces `time` in the feeder, and ends it instead of pausing."""
 
     @staticmethod
     def sleep(_: float) -> None:
         raise Enough
 
 
-def test_the_feeder_writes_as_soon_as_it_can(
+def test_the_feeder_waits_until_a_sidecar_answers(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = index_name("articles")

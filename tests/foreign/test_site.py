@@ -1,4 +1,4 @@
-"""The site of the documents: every link leads somewhere, and nothing is loaded from elsewhere."""
+"""The site of the documents: no link is broken, and nothing is loaded from other servers."""
 
 import tomllib
 from pathlib import Path
@@ -11,13 +11,13 @@ from docs import pictures, reference, site
 from esdedup.cli.app import app
 
 
-def test_the_site_is_made_and_every_link_leads_somewhere() -> None:
+def test_the_site_builds_without_broken_links() -> None:
     assert site.build() == []
     for name in ("index.html", "docs/tour.zh.html", "docs/reference/python.html"):
         assert (site.SITE / name).exists()
 
 
-def test_missing_pictures_and_foreign_scripts_are_found(tmp_path: Path, monkeypatch: Any) -> None:
+def test_missing_pictures_and_external_scripts_are_reported(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(site, "SITE", tmp_path)
     page = tmp_path / "page.html"
     page.write_text(
@@ -53,6 +53,6 @@ def test_the_reference_has_every_public_name_and_every_command() -> None:
     assert " at 0x" not in "".join(pages.values())
 
 
-def test_the_pictures_are_those_that_are_drawn_now() -> None:
+def test_the_pictures_are_up_to_date() -> None:
     for path, picture in pictures.pictures().items():
         assert path.read_text("utf-8") == picture

@@ -1,4 +1,4 @@
-"""The client for TypeScript: made from the description, compiled strictly, used by a page of another site."""
+"""The client for TypeScript: generated from the API description, compiled, and used by another site."""
 
 import contextlib
 import functools
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 CLIENT, EXAMPLE = "clients/typescript", "examples/front-end"
 INSTALL_S = 420.0
 INDEX, FOREST = "test-typescript", "test-typescript-forest"
-# What it must not allow is marked; the compiler fails if it does.
+# Marked lines must not compile; the compiler reports a marked line without an error.
 USE = """
 const first = page.rows[0];
 if (first) console.log(first.similar.toFixed(), first.details?.snippet.title.map((part) => part.is_match));
@@ -36,13 +36,13 @@ await client.list({ sort: "best" });
 await client.article({});
 // @ts-expect-error: there is no such edit
 await client.edit({ kind: "join", ids: ["42"] });
-// @ts-expect-error: it may be missing
+// @ts-expect-error: `next` may be missing
 page.next.length;
 """
-# Two articles in one cluster, without title and source, and with a word that no line has room for.
+# Two articles in one cluster, without title and source, and with a word that is longer than a line.
 ODD_TEXT = f"The quokka keeper counted {'x' * 300} and wrote the number down. " * 3
 ODD = [{"_id": f"odd-{place}", "_source": {"text": ODD_TEXT, "published_at": 0}} for place in range(2)]
-# What it sends, in the place of a server; the last page has no `next`.
+# Prints the requests of the client, which are not sent; the last page of results has no `next`.
 SENT = """
 import { Client } from "./dist/index.js";
 
@@ -71,7 +71,7 @@ def _run(folder: Path, *command: str, seconds: float = 120.0) -> subprocess.Comp
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of client and example, with the client's packages."""
+    """A copy of the client and the example, with the client's packages installed."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed, so the client for TypeScript cannot be compiled")
     folder = tmp_path_factory.mktemp("checkout")
@@ -86,7 +86,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(checkout: Path) -> Path:
-    """The same, compiled."""
+    """The copy after the client is compiled."""
     done = _run(checkout / CLIENT, "npm", "run", "build")
     assert done.returncode == 0, done.stdout
     return checkout
@@ -94,7 +94,7 @@ def built(checkout: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_types_are_those_of_the_description(checkout: Path) -> None:
+def test_the_types_match_the_api_description(checkout: Path) -> None:
     folder = checkout / CLIENT
     kept = (folder / "src/schema.ts").read_text()
     (folder / "openapi.json").write_text(json.dumps(without_examples(api_description())))
@@ -105,7 +105,7 @@ def test_the_types_are_those_of_the_description(checkout: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_it_compiles_as_its_readme_uses_it(built: Path) -> None:
+def test_the_example_of_the_readme_compiles(built: Path) -> None:
     folder = built / CLIENT
     (block,) = re.findall(r"```ts\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     use = folder / "src/use.ts"
@@ -117,7 +117,7 @@ def test_it_compiles_as_its_readme_uses_it(built: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_it_sends_what_it_is_given(built: Path) -> None:
+def test_the_client_sends_parameters_headers_and_bodies(built: Path) -> None:
     done = _run(built / CLIENT, "node", "--input-type=module", "--eval", SENT)
     assert done.returncode == 0, done.stderr
     base, token = "http://desk.example/news/api/v1", {"authorization": "Bearer token"}
@@ -143,7 +143,7 @@ def index(es: Elasticsearch) -> Iterator[str]:
 
 @contextlib.contextmanager
 def other_site(folder: Path) -> Iterator[str]:
-    """Serve files, as any server of a front end does; yield the address."""
+    """Serve the files of a front end from another origin; yield the address."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
@@ -172,10 +172,10 @@ def test_the_example_shows_each_story_once(
             page.goto(f"{front_end}/{EXAMPLE}/?base={base}")
             expect(page.get_by_role("button", name="More")).to_be_visible()
             _search(page, "x" * 1_001)
-            # What is wrong is said in the server's words.
+            # The example shows the server's error message.
             expect(page.get_by_role("status")).to_contain_text("at most 1000 characters")
             expect(page.get_by_role("button", name="More")).to_be_hidden()
-            # A search puts an end to the one before it.
+            # A new search aborts the pending one.
             page.route("**/list?q=harbour*", lambda _: None)
             _search(page, "harbour")
             with page.expect_event("requestfailed") as given_up:
@@ -188,7 +188,7 @@ def test_the_example_shows_each_story_once(
         with served(*options) as base:
             page = browser.new_page()
             page.goto(f"{front_end}/{EXAMPLE}/?base={base}")
-            # The browser keeps the answer from a page of another origin.
+            # Without `--allow-origin`, the browser withholds the answer from the page.
             expect(page.get_by_role("status")).to_contain_text("Failed to fetch")
             page.close()
 
@@ -203,7 +203,7 @@ def _use(page: Page, address: str, reader: Reader) -> None:
     page.get_by_role("button", name="More").click()
     expect(rows).to_have_count(20)
     _search(page, "quokka")
-    # A word longer than a line is broken.
+    # The word that is longer than a line must not widen the page.
     expect(page.get_by_role("heading", level=2)).to_have_text(["Untitled"])
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     _search(page, "harbour")

@@ -1,7 +1,7 @@
-"""Elasticsearch 8.19 and 9 with clients of 8.19 and 9: feeding, adopting, migrating and reading are the same.
+"""Feeding, adopting, migrating and reading with servers and clients of versions 8.19 and 9.
 
-The newest server with the newest client is what all other tests use. A client of version 9 does not speak to
-a server of version 8, but for the one of the command line.
+All other tests use the newest server with the newest client. Clients of version 9 do not work with servers of
+version 8, except for the client of the command line.
 """
 
 import json
@@ -28,7 +28,7 @@ CLIENT = [f"elasticsearch=={OLDER}.*", "elastic-transport==8.*"]
 
 @pytest.fixture(scope="module")
 def older_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with that client, which comes before the environment's packages."""
+    """A directory with the older client, to be imported before the environment's packages."""
     target = tmp_path_factory.mktemp("client")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
     installed = subprocess.run(
@@ -41,7 +41,7 @@ def older_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def older_url(data_directory: Path) -> Iterator[str]:
-    """The address of a server of that version, started by the command."""
+    """The address of a server of the older version, started by the command."""
     run, data = run_in(data_directory), data_directory / "node"
     options = ["--port", 0, "--version", OLDER, "--heap", "512m", "--hours", 0.25]
     started = run("node", "start", "--data", data, *options, "--json")
@@ -53,7 +53,7 @@ def older_url(data_directory: Path) -> Iterator[str]:
         run("node", "stop", "--data", data)
 
 
-def test_the_command_line_speaks_to_an_older_server(run: Run, older_url: str) -> None:
+def test_commands_work_with_an_older_server(run: Run, older_url: str) -> None:
     articles = list(sample.articles(300))
     assert run("setup", "news", url=older_url).code == 0
     summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=older_url).json
@@ -71,7 +71,7 @@ def test_the_command_line_speaks_to_an_older_server(run: Run, older_url: str) ->
     ("server", "at"),
     [(OLDER, "older_url"), pytest.param("9", "elasticsearch_url", marks=pytest.mark.night)],
 )
-def test_the_older_client_does_the_same(
+def test_the_older_client_gives_the_same_results(
     request: pytest.FixtureRequest, index_name: Names, older_client: Path, server: str, at: str
 ) -> None:
     index, forest, url = index_name("versions"), index_name("forest"), request.getfixturevalue(at)

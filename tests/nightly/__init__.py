@@ -1,1 +1,1 @@
-"""Checks too large for the default suite: each is a command of its own."""
+"""Checks that are too large for the default suite, each with its own command."""

@@ -1,16 +1,16 @@
-"""The pages of a day at full size, in memory and into Elasticsearch: quality, time and memory have limits.
+"""Checks quality, time and memory for a full day of pages, in memory and with Elasticsearch.
 
-python -m tests.nightly.day     (the server at ES_URL, else an embedded one)
+python -m tests.nightly.day     (on the server at ES_URL, or else on an embedded one)
 """
 
 from benchmarks import rows, server
 from benchmarks.day.table import PAGES, SITES, Outcome, outcome_of
 
-# Of all pages, those included that come before anything is known of their site; and of each quarter.
+# For all pages, including those that arrive before anything is learned about their site.
 LEAST_PRECISION, LEAST_RECALL = 0.93, 0.94
 LEAST_OF_A_QUARTER = 0.89
-# Of the last quarter, as a multiple of the second: nothing grows but what the store in memory keeps of
-# expired pages and nodes.
+# Memory in the last quarter as a multiple of the second. Only the expired pages and nodes in the store may
+# accumulate.
 MOST_GROWTH = 1.5
 # Twice the time of the second quarter would be a fault even on a busy machine.
 MOST_SLOWER = 2.0

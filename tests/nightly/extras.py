@@ -1,9 +1,9 @@
-"""The wheel in new environments, without and with each extra alone: it imports, and its commands run.
+"""Installs the wheel in new environments, without extras and with each one, and tries imports and commands.
 
-python -m tests.nightly.extras [PYTHON…]     (each with pip; by default this one)
+python -m tests.nightly.extras [PYTHON…]     (interpreters with pip; by default the one that runs this)
 
-What is installed is what pip chooses today, from wheels alone but for jieba, which is plain Python and has
-none. So this also shows that users need no compiler, and that the versions that are allowed work together.
+pip installs the newest allowed versions, and only from wheels, except for jieba, which is plain Python and
+has no wheel. So this also checks that users need no compiler, and that the allowed versions work together.
 """
 
 import shutil
@@ -26,7 +26,7 @@ BUILT = (
     "MANIFEST.in",
 )
 RUN_S = 300
-# What an extra is for, as a program or as arguments of `esdedup`.
+# By extra, what must work with it: Python programs, and arguments of `esdedup`.
 EVERYWHERE = (
     "-c",
     "import esdedup; esdedup.Dedup, esdedup.Reader, esdedup.explain('A ferry runs.', 'A ferry ran.')",
@@ -49,7 +49,7 @@ USES: dict[str, list[tuple[str, ...]]] = {
 
 
 def wheel(folder: Path) -> Path:
-    """Build the wheel from a copy."""
+    """Build the wheel from a copy of the checkout; return its path."""
     copy = folder / "checkout"
     copy.mkdir()
     for name in BUILT:
@@ -70,9 +70,9 @@ def check(python: str, extra: str, built: Path, folder: Path) -> None:
     environment = folder / "environment"
     subprocess.run([python, "-m", "venv", environment], check=True)
     binaries = environment / "bin"
-    wanted = f"{built}[{extra}]" if extra else str(built)
+    requirement = f"{built}[{extra}]" if extra else str(built)
     only = ["--only-binary", ":all:", "--no-binary", "jieba"]
-    _run([binaries / "python", "-m", "pip", "install", "--quiet", *only, wanted], folder)
+    _run([binaries / "python", "-m", "pip", "install", "--quiet", *only, requirement], folder)
     for use in USES[extra]:
         program = binaries / ("python" if use[0] == "-c" else "esdedup")
         _run([program, *use], folder)

@@ -1,8 +1,8 @@
-"""Makes thirty small faults in this checkout, one at a time, and shows whether the tests notice.
+"""Makes thirty small faults in this checkout, one at a time, and shows whether the tests notice them.
 
-`python -m tests.nightly.mutants` runs for each fault the files that are likely to notice it. If they do not,
-it runs all tests, unless `--likely` is given. Both end at the first failure. The checkout is changed and
-restored: nothing may be uncommitted, and nothing else should run there.
+For each fault, `python -m tests.nightly.mutants` runs the test files that are likely to notice it. If they
+pass, it runs all tests, unless `--likely` is given. Each run ends at its first failure. The checkout is
+changed and restored, so it must have no uncommitted changes, and nothing else should run in it.
 """
 
 import argparse
@@ -19,37 +19,37 @@ from tests.support import server
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A small change to one file that makes a fault."""
+    """A small change to one file that causes a fault."""
 
-    # What goes wrong, in a few words.
+    # A short description of what goes wrong.
     fault: str
     # The file, from the root of the checkout.
     path: str
-    # The code that is replaced, which stands there once; and by what.
+    # The code to replace, which must occur exactly once, and its replacement.
     old: str
     new: str
-    # The files of tests (below tests/) that are likely to notice, run first.
+    # The test files (below tests/) that are likely to notice the fault, which are run first.
     likely: Sequence[str]
 
 
 MUTANTS = [
     # text/ and fingerprint/
     Mutant(
-        "characters of the first supplementary plane lose their upper half in the id of a page",
+        "content hashes ignore the upper bits of characters from the first supplementary plane",
         "core/src/tokens.rs",
         "if code < 0x10000 {",
         "if code < 0x20000 {",
         ("unit/test_fingerprinter.py", "unit/test_core.py"),
     ),
     Mutant(
-        "a small part of an article joins it, and so a round-up of many stories draws all of them together",
+        "a small part of an article joins its cluster, so a round-up merges all of its stories",
         "core/src/forest/agreement.rs",
         "&& share >= self.excerpt_share - slack",
         "&& share >= 0.0 - slack",
         ("unit/test_agreement.py",),
     ),
     Mutant(
-        "of keywords that weigh the same, those are kept that the process has met first",
+        "the choice among keywords of equal weight depends on which one the process read first",
         "esdedup/fingerprint/by_words.py",
         "np.lexsort((words.hashes[rows], -weights, texts))",
         "np.lexsort((rows, -weights, texts))",
@@ -72,7 +72,7 @@ MUTANTS = [
     ),
     # neighbours/
     Mutant(
-        "a simhash that is found by two of its blocks counts twice, so its key is saturated too early",
+        "a simhash that matches in two blocks is counted twice, so its key becomes frequent too early",
         "core/src/forest/index.rs",
         "                numbers.dedup();\n",
         "",
@@ -80,21 +80,21 @@ MUTANTS = [
     ),
     # forest/
     Mutant(
-        "of two roots that an arrival resembles equally, the one found first wins, not the earliest",
+        "of two roots that an arrival resembles equally, the one found first wins instead of the earliest",
         "core/src/forest/laws.rs",
         "-self.node(*root).seq);",
         "-i64::from(*root));",
         ("unit/test_nodes.py", "contract/test_store.py"),
     ),
     Mutant(
-        "a representative stays saturated by nodes that were made before the retention",
+        "nodes that were made before the retention still make a key frequent",
         "core/src/forest/laws.rs",
         "own.filter(counts).count() >= most",
         "own.count() >= most",
         ("unit/test_nodes.py", "contract/test_verified.py"),
     ),
     Mutant(
-        "an article's date that is less than a day ahead does not move the forest's time",
+        "an article dated less than a day ahead does not advance the watermark",
         "core/src/forest/times.rs",
         "time_ms <= now_ms.saturating_add(DAY_MS)",
         "time_ms <= now_ms",
@@ -102,7 +102,7 @@ MUTANTS = [
     ),
     # elastic/
     Mutant(
-        "a silent owner is waited for as long as the next one's own lease lasts, not as long as his",
+        "a standby waits for a silent owner during the default lease instead of the owner's lease",
         "esdedup/elastic/forest/lease.py",
         "_unchanged_s(claim.token, version) > claim.ttl_s",
         "_unchanged_s(claim.token, version) > DEFAULT_TTL_S",
@@ -116,14 +116,14 @@ MUTANTS = [
         ("integration/test_frequent_keys.py", "contract/test_store.py"),
     ),
     Mutant(
-        "what is written while nodes are loaded into memory is missing there",
+        "nodes that are written while others are loaded into memory are missing in memory",
         "esdedup/elastic/forest/loading.py",
         "            _load_also(nodes, self._written, self._live_since_ms[0])\n",
         "            pass\n",
         ("integration/test_memory_nodes.py",),
     ),
     Mutant(
-        "a bulk request that is refused as a whole is not divided, so all of its articles are refused",
+        "a bulk request that is rejected as a whole is not split, so all of its articles are rejected",
         "esdedup/elastic/bulk.py",
         "elif len(articles) > 1 and _may_be_divided(result):",
         "elif len(articles) > 1 and not result and _may_be_divided(result):",
@@ -131,28 +131,28 @@ MUTANTS = [
     ),
     # reading/
     Mutant(
-        "a cursor of a list of articles is taken for one of a list of clusters",
+        "a list of clusters accepts the cursor of a list of articles",
         "esdedup/reading/list_request.py",
         "None, self.dedup]",
         "None]",
         ("unit/test_reading.py",),
     ),
     Mutant(
-        "articles without a source are one source too many on a page that the others fill",
+        "articles without a source are added as one source too many to a full page of sources",
         "esdedup/reading/sources.py",
         "len(names) == with_name < last",
         "len(names) == with_name <= last",
         ("integration/test_lists.py",),
     ),
     Mutant(
-        "an order by the smallest counts is called exact though no shard proves it",
+        "a sort by the smallest counts is reported as exact although no shard proves it",
         "esdedup/reading/ranking.py",
         "if not is_exact and self._is_descending and buckets:",
         "if not is_exact and buckets:",
         ("integration/test_odd_indices.py", "integration/test_lists.py"),
     ),
     Mutant(
-        "an article that arrived at the very moment of the last visit counts as new",
+        "an article that arrived exactly at the time of the last visit is counted as new",
         "esdedup/reading/list_request.py",
         '{"gt": self.arrived_since_ms, "format": "epoch_millis"}',
         '{"gte": self.arrived_since_ms, "format": "epoch_millis"}',
@@ -160,21 +160,21 @@ MUTANTS = [
     ),
     # web/
     Mutant(
-        "an article's address is a link unless it is a script or data: relative, or of any other scheme",
+        "an article's address becomes a link unless its scheme is javascript or data",
         "esdedup/web/formats.py",
         'scheme.lower() in {"http", "https"}',
         'scheme.lower() not in {"javascript", "data"}',
         ("unit/test_web.py",),
     ),
     Mutant(
-        "the API counts an article's own source among the sources though it is to be left out",
+        "the API lists an article's own source although the request leaves it out",
         "esdedup/web/api.py",
         "reader.sources(context.index, **asked.model_dump())",
         'reader.sources(context.index, **asked.model_dump() | {"other_sources": False})',
         ("integration/test_pages_options.py",),
     ),
     Mutant(
-        "a title that begins with an at sign is a formula in a spreadsheet",
+        "a downloaded title that begins with an at sign is a formula in a spreadsheet",
         "esdedup/web/downloads.py",
         '_FORMULA, _BREAKS = "=+-@"',
         '_FORMULA, _BREAKS = "=+-"',
@@ -182,21 +182,21 @@ MUTANTS = [
     ),
     # ingest/
     Mutant(
-        "in a backfill, a date of 0 is believed",
+        "a backfill accepts a date of 0",
         "ingest/dates.py",
         "(-24_107, -24_107), (-1, 0))",
         "(-24_107, -24_107), (1, 1))",
         ("unit/test_actions.py",),
     ),
     Mutant(
-        "an upsert without a text may bring a root of its own",
+        "an upsert without a text may contain a forged root",
         "ingest/actions.py",
         'for part in ("doc", "upsert")\n        if isinstance(',
         'for part in ("doc",)\n        if isinstance(',
         ("unit/test_actions.py",),
     ),
     Mutant(
-        "if a stream that is flushed by time fails, it seems to have ended",
+        "a stream that is flushed by time ends without an error when it fails",
         "ingest/batches.py",
         "            raise self._error\n",
         "            return\n",
@@ -204,28 +204,28 @@ MUTANTS = [
     ),
     # sidecar/
     Mutant(
-        "a body that comes in parts counts several times among all bodies, and is refused too early",
+        "a body that arrives in parts is counted several times, and refused too early",
         "esdedup/serving/limits.py",
         "self._admit_more(size - of.held_bytes)",
         "self._admit_more(size)",
         ("unit/test_sidecar_guards.py",),
     ),
     Mutant(
-        "an answer with refused items says that nothing has failed",
+        "a bulk answer with rejected items says that it has no errors",
         "esdedup/sidecar/bulk.py",
         'values | {"errors": True, "items": items}',
         'values | {"items": items}',
         ("unit/test_sidecar_bulk.py",),
     ),
     Mutant(
-        "a bulk request whose answer was lost is sent to the next node, and articles are written twice",
+        "a bulk request whose answer was lost is sent to the next node, so articles are written twice",
         "esdedup/sidecar/upstream.py",
         "if method not in _IDEMPOTENT or begun:",
         "if begun:",
         ("unit/test_sidecar_proxy.py",),
     ),
     Mutant(
-        "who was refused once may write when he asks again within a minute",
+        "a caller who was refused may write when they try again within a minute",
         "esdedup/sidecar/auth.py",
         "for each in unknown if granted[each]}",
         "for each in unknown}",
@@ -233,14 +233,14 @@ MUTANTS = [
     ),
     # maintenance/
     Mutant(
-        "bands that two articles have exchanged pass the verification",
+        "two articles with exchanged bands pass verification",
         "esdedup/maintenance/article_audit.py",
         "for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):",
         "for group in filter(None, [findable]):",
         ("integration/test_maintenance.py",),
     ),
     Mutant(
-        "a rebuild replaces a forest by one of another forest's articles, and adopts their roots",
+        "a rebuild accepts the articles of another forest, and adopts their roots",
         "esdedup/maintenance/records.py",
         "if known <= most_known * len(sample):",
         "if known < most_known * len(sample):",
@@ -248,7 +248,7 @@ MUTANTS = [
     ),
     # cli/
     Mutant(
-        "a verification that was to repair ends with 0 though violations are left",
+        "`verify --repair` exits with 0 although violations are left",
         "esdedup/cli/maintenance.py",
         "    if found:\n",
         "    if found and not repair:\n",
@@ -280,7 +280,7 @@ def _first_failure(*arguments: str) -> str | None:
             command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=_TIMEOUT_S
         )
     except subprocess.TimeoutExpired:
-        return "the tests did not end"
+        return "the tests timed out"
     if done.returncode == 0:
         return None
     named = [each for each in done.stdout.splitlines() if each.startswith(("FAILED ", "ERROR "))]
@@ -291,7 +291,7 @@ def _noticed_by(mutant: Mutant, *, by_all: bool) -> str | None:
     path = ROOT / mutant.path
     original = path.read_text("utf-8")
     if original.count(mutant.old) != 1:
-        raise SystemExit(f"{mutant.path} does not have this once: {mutant.old}")
+        raise SystemExit(f"{mutant.path} does not contain this exactly once: {mutant.old}")
     path.write_text(original.replace(mutant.old, mutant.new), "utf-8")
     try:
         _compile(path)
@@ -304,16 +304,16 @@ def _noticed_by(mutant: Mutant, *, by_all: bool) -> str | None:
 
 
 def _compile(changed: Path) -> None:
-    """Install the package anew if the crate was changed."""
+    """Compile the crate again if a file of it was changed."""
     if changed.suffix == ".rs":
         subprocess.run(["make", "env"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:
-    """Print for each fault which test noticed it."""
+    """Print which test noticed each fault."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="faults whose description has these words")
-    parser.add_argument("--likely", action="store_true", help="run no other files than those that are likely")
+    parser.add_argument("--only", default="", help="faults whose description contains this text")
+    parser.add_argument("--likely", action="store_true", help="run only the files that are likely to notice")
     given = parser.parse_args()
     if subprocess.run(["git", "diff", "--quiet"], cwd=ROOT, check=False).returncode:
         raise SystemExit("commit your changes first: this changes files and restores them")

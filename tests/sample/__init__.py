@@ -3,7 +3,7 @@
 Every story is written from a grammar (`stories`), edited when it is reprinted (`reprints`), and spread
 over outlets and weeks (here). All facts, people, companies, places and media are invented.
 
-``python -m tests.sample`` writes the articles that the package has.
+``python -m tests.sample`` writes the articles that the package contains.
 """
 
 import dataclasses
@@ -24,23 +24,23 @@ END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
 _WEEKS = 5
-# One in this many articles is of the largest story of each language, or of a large story (smallest, largest).
+# The largest story of each language has one in 20 articles; other large stories have one in 100 to one in 50.
 _LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
-# How often stories are small, medium and large, in per cent.
+# The percentages of small, medium and large stories.
 _WEIGHTS = (60, 36, 4)
-# No story begins this shortly before the end, so that each can be reprinted.
+# No story begins closer to the end than this, so that every story can be reprinted.
 _LAST_BEGINNING = timedelta(hours=12)
-# The mean delays of soon and of late reprints after the original, and the share of late ones.
+# The mean delays of early and late reprints after the original, and the share of late reprints.
 _SOON_HOURS, _LATE_HOURS, _LATE = 5.0, 36.0, 0.25
-# The fewest copies of a story that may be revived, the share revived, the share of their copies, the delay.
+# Revived stories: the fewest copies, the share of such stories revived, the share of their copies, the delay.
 _LEAST_REVIVED, _REVIVED, _REVIVED_COPIES, _REVIVED_AFTER = 5, 0.15, 0.25, timedelta(days=7)
 _FROM_AGENCY = 0.7
-# The hour (UTC) at which night ends, and the share that is printed at night all the same.
+# The hour (UTC) at which night ends, and the share of articles due at night that are printed at night.
 _NIGHT_ENDS, _NIGHT_WORK = 5, 0.2
 _WORKDAYS = 5
-# How often one day's bulletin is printed once, twice, and so on, in per cent.
+# The percentages of bulletins that are printed once, twice and so on.
 _BULLETIN_COPIES = (50, 30, 15, 5)
-# The fewest articles of a corpus that has every bulletin of every day.
+# A corpus of at least this many articles has every bulletin of every day.
 _WHOLE = 3_000
 
 
@@ -55,14 +55,14 @@ class Sample:
 def articles(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> Iterator[dict[str, Any]]:
     """Yield articles of the five weeks before `end` in the order of their publication.
 
-    The same for the same arguments. Half of them are in Chinese, half in English.
+    The same arguments give the same articles. Half of them are in Chinese, half in English.
     """
     for sample in samples(count, seed=seed, end=end):
         yield sample.article
 
 
 def samples(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> list[Sample]:
-    """Return what `articles` yields, each with its story."""
+    """Return the articles that `articles` yields, each with its story."""
     chance = random.Random(seed)
     printed = sorted(_printed(count, end.astimezone(UTC), chance), key=lambda each: each[1]["published_at"])
     return [
@@ -97,7 +97,7 @@ def _printed(count: int, end: datetime, chance: random.Random) -> list[_Printed]
 
 
 def _dealt(found: list[Plot], chance: random.Random) -> Iterator[Plot]:
-    """Yield plots without end, each as often as the others."""
+    """Yield plots in random order without end, all equally often."""
     while True:
         yield from chance.sample(found, len(found))
 
@@ -117,7 +117,7 @@ def _article(
     printed: tuple[str, str], outlet: Outlet, moment: datetime, chance: random.Random
 ) -> dict[str, Any]:
     title, text = printed
-    # A Chinese title has none.
+    # A Chinese title has no such words.
     words = re.findall("[a-z]+", title.lower())[:_MOST_SLUG_WORDS]
     path = "-".join([*words, str(chance.randrange(10**6, 10**7))])
     return {
@@ -130,7 +130,7 @@ def _article(
 
 
 def _sizes(count: int, chance: random.Random) -> Iterator[int]:
-    """Yield without end how many copies each story has, in a corpus of `count` articles."""
+    """Yield the numbers of copies of stories, without end, for a corpus of `count` articles."""
     yield from [max(1, count // _LARGEST)] * len(LANGUAGES)
     while True:
         small = chance.choices((1, 2, 3), (3, 2, 1))[0]
@@ -140,7 +140,7 @@ def _sizes(count: int, chance: random.Random) -> Iterator[int]:
 
 
 def _moments(size: int, first: datetime, end: datetime, chance: random.Random) -> list[datetime]:
-    """Return when the copies of a story are printed: one at `first`, then fewer and fewer."""
+    """Return when the copies of a story are printed: one at `first`, the others ever less often."""
     is_revived = size >= _LEAST_REVIVED and chance.random() < _REVIVED
     # A story with many copies is printed for longer.
     longer = math.sqrt(max(1.0, size / 10))
@@ -155,18 +155,22 @@ def _moments(size: int, first: datetime, end: datetime, chance: random.Random) -
 
 
 def _bulletin_moments(plot: Plot, count: int, end: datetime, chance: random.Random) -> Iterator[datetime]:
-    """Yield when a bulletin appears: day by day, with days left out in a small corpus."""
+    """Yield the times at which a bulletin appears: every day, or fewer in a small corpus."""
     assert plot.hour is not None
     start = (end - timedelta(weeks=_WEEKS)).replace(minute=0, second=0, microsecond=0)
     for day in range(_WEEKS * 7 + 1):
         moment = start.replace(hour=plot.hour) + timedelta(days=day, minutes=chance.randrange(20))
-        is_wanted = chance.random() < count / _WHOLE
-        if start < moment < end and is_wanted and not (plot.only_workdays and moment.weekday() >= _WORKDAYS):
+        is_included = chance.random() < count / _WHOLE
+        if (
+            start < moment < end
+            and is_included
+            and not (plot.only_workdays and moment.weekday() >= _WORKDAYS)
+        ):
             yield moment
 
 
 def _papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outlet]:
-    """Return the outlets of a story's copies; none comes twice before all have come once."""
+    """Return the outlets of a story's copies; no outlet repeats until every outlet has a copy."""
     taken: list[Outlet] = []
     while len(taken) < size:
         taken += chance.sample(found, len(found))
@@ -178,7 +182,7 @@ def _papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outle
 
 
 def _awake(moment: datetime, chance: random.Random) -> datetime:
-    """Move most moments at night to the morning."""
+    """Move most times at night to the morning."""
     if moment.hour < _NIGHT_ENDS and chance.random() > _NIGHT_WORK:
         return moment + timedelta(hours=_NIGHT_ENDS)
     return moment

@@ -1,4 +1,4 @@
-"""Writes the corpus that the package has: ``python -m tests.sample``."""
+"""Writes the corpus that the package contains: ``python -m tests.sample``."""
 
 import json
 import lzma

@@ -1,8 +1,8 @@
 """Sentences with choices and gaps, and the facts that fill them: people, places, days and numbers.
 
-``The [ship|vessel] {ship} lay off {town} for {hours:3-9} hours.`` Brackets hold alternative
-wordings. Braces hold the name of a fact, which is the same throughout a story; a number of this plot alone
-also has its range: ``LEAST-MOST`` or ``LEAST-MOST/STEP``.
+``The [ship|vessel] {ship} lay off {town} for {hours:3-9} hours.`` Brackets contain alternative wordings.
+Braces contain the name of a fact, which is the same throughout a story. The name of a number may be followed
+by its range, ``LEAST-MOST`` or ``LEAST-MOST/STEP``, which applies to this plot only.
 """
 
 import random
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
     first: str
     again: str
     in_title: str
-    # Of a whole number; None for other facts.
+    # The value of a whole number; None for other facts.
     value: int | None = None
 
     @classmethod
@@ -33,7 +33,7 @@ class Fact(NamedTuple):
 
 
 def choose(template: str, chance: random.Random) -> str:
-    """Choose the wording of a template; its gaps stay."""
+    """Choose a wording of a template; its gaps remain."""
     return _CHOICE.sub(lambda choice: chance.choice(choice[1].split("|")), template)
 
 
@@ -49,7 +49,7 @@ def fill_title(wording: str, facts: Mapping[str, Fact]) -> str:
 
 
 def fill(wording: str, facts: Mapping[str, Fact], named: set[str]) -> str:
-    """Fill the gaps of a sentence; `named` has the facts mentioned so far, and grows."""
+    """Fill the gaps of a sentence; `named` contains the facts mentioned so far, and is updated."""
 
     def words(gap: re.Match[str]) -> str:
         fact = facts[gap[1]]
@@ -62,9 +62,9 @@ def fill(wording: str, facts: Mapping[str, Fact], named: set[str]) -> str:
 
 
 def _polish(sentence: str) -> str:
-    """Begin with a capital, and turn `a` into `an` before vowels; Chinese stays as it is."""
+    """Capitalise the first letter, and turn `a` into `an` before vowels; leave Chinese unchanged."""
     sentence = _FIRST_LETTER.sub(lambda start: start[0].upper(), sentence)
-    # The check is faster than the pattern: most sentences have no `a`.
+    # The check is faster than the pattern, and most sentences have no `a`.
     return _ARTICLE.sub(r"\1n ", sentence) if "a " in sentence or "A " in sentence else sentence
 
 
@@ -78,10 +78,10 @@ class Range(NamedTuple):
 
 
 Pool = Range | list[str]
-"""What a fact is drawn from: numbers, or words.
+"""The numbers or words from which a fact is drawn.
 
-In words, ``@`` stands for a person's name. ``//`` separates the first mention from later ones; later
-mentions of a person use the name anyway.
+In words, ``@`` stands for a person's name. ``//`` separates the first mention from later ones. Later mentions
+of a person always use the name.
 """
 
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)-\d+(?:\.(\d+))?(?:/\d+)?")
@@ -103,9 +103,9 @@ _FOLLOWING_DAYS = 3
 
 
 class Facts(dict[str, Fact]):
-    """The facts of one story. A fact is drawn on first use; words are drawn once, until none are left.
+    """The facts of one story. A fact is drawn on first use; words repeat only after all have been drawn.
 
-    `town2` is another `town`, unless it has a pool of its own.
+    `town2` is another `town`, unless there is a pool named `town2`.
     """
 
     def __init__(
@@ -126,10 +126,10 @@ class Facts(dict[str, Fact]):
         return self[name]
 
     def _pool(self, name: str) -> Pool:
-        for wanted in (name, name.rstrip(_DIGITS)):
+        for key in (name, name.rstrip(_DIGITS)):
             for pools in self._pools:
-                if wanted in pools:
-                    return pools[wanted]
+                if key in pools:
+                    return pools[key]
         raise KeyError(name)
 
     def _number(self, pool: Range) -> Fact:
@@ -164,7 +164,7 @@ def number(value: int, *, language: str) -> Fact:
 
 
 def pools(facts: Mapping[str, str | list[str]]) -> dict[str, Pool]:
-    """Return the pools of facts, as the grammar writes them."""
+    """Return the pools of facts from their notation in the grammar."""
     return {
         name: each if isinstance(each, list) else _range(each) if _RANGE.fullmatch(each) else [each]
         for name, each in facts.items()
@@ -172,14 +172,14 @@ def pools(facts: Mapping[str, str | list[str]]) -> dict[str, Pool]:
 
 
 def ranges(templates: Iterable[str]) -> dict[str, Pool]:
-    """Return the ranges that templates give for numbers."""
-    return {name: _range(said) for name, said in gaps(templates) if said}
+    """Return the ranges of numbers in templates, by name."""
+    return {name: _range(text) for name, text in gaps(templates) if text}
 
 
-def _range(said: str) -> Range:
-    found = _RANGE.fullmatch(said)
-    assert found is not None, said
-    limits, _, step = said.partition("/")
+def _range(text: str) -> Range:
+    found = _RANGE.fullmatch(text)
+    assert found is not None, text
+    limits, _, step = text.partition("/")
     least, most = map(float, limits.split("-"))
     return Range(least, most, int(step or 1), len(found[2] or ""))
 

@@ -20,9 +20,9 @@ _MISPRINTED, _CORRECTED = 25, 50
 
 # Numbers of sentences.
 _BRIEF_LENGTH, _LEAST_AFTER_CUT, _MOST_CUT, _LONGEST_PARAGRAPH = 4, 6, 3, 3
-# By how much a number grows at most.
+# The most by which a number grows.
 _MOST_RAISED = 4
-# Not in a gap or a name: a misprinted name would read as another name.
+# Excludes gaps and names, because a misprinted name would look like another name.
 _LONG_WORD = re.compile(r"(?<![\w{'])[a-z]{6,}(?![\w}:'])")
 _SOUND_ALIKE = (("的", "地"), ("在", "再"), ("做", "作"), ("已", "己"), ("即", "既"), ("像", "象"))
 
@@ -33,11 +33,11 @@ class Outlet:
 
     name: str
     domain: str
-    # Opens texts of its own.
+    # Opens the outlet's own texts.
     line: str
     footers: list[str]
     is_agency: bool
-    # Of all outlets of its language.
+    # The same for all outlets of a language.
     wire_lines: list[str]
     titles: list[str]
 
@@ -59,7 +59,7 @@ class _Draft:
     """An article that is being edited."""
 
     title: str
-    # Gaps are still open. The lead comes first.
+    # The lead comes first. Gaps are not filled yet.
     sentences: list[str]
     facts: MutableMapping[str, Fact]
     opening: str = ""
@@ -74,20 +74,20 @@ class Newsroom:
         self._origin = origin
         self._chance = chance
         self._wordings = [sentence.wording for sentence in story.sentences]
-        # As the original prints them.
+        # The wordings as the original prints them.
         self._misprinted = list(self._wordings)
         if self._happens(_MISPRINTED):
             place = chance.randrange(len(self._wordings))
             self._misprinted[place] = _misprint(self._wordings[place], chance)
 
     def first(self) -> tuple[str, str]:
-        """Return title and text of the original."""
+        """Return the title and text of the original."""
         draft = self._draft(self._misprinted)
         self._dress(draft, self._origin, wire=self._origin.is_agency, own=True)
         return self._printed(draft, self._origin)
 
     def again(self, outlet: Outlet) -> tuple[str, str]:
-        """Return title and text of a reprint in another outlet, with edits of its own."""
+        """Return the title and text of a reprint, with the edits of its outlet."""
         draft = self._draft(self._wordings if self._happens(_CORRECTED) else self._misprinted)
         if not self._story.plot.is_bulletin:
             self._edit(draft)
@@ -119,7 +119,7 @@ class Newsroom:
             draft.facts = collections.ChainMap(self._raised(), story.facts)
 
     def _raised(self) -> dict[str, Fact]:
-        """Return the numbers that have grown since the original."""
+        """Return the numbers that have increased since the original."""
         language, facts = self._story.plot.language, self._story.facts
         return {
             name: number(value + self._chance.randint(1, _MOST_RAISED), language=language)
@@ -158,7 +158,7 @@ class Newsroom:
         return collections.ChainMap({name: Fact.plain(each) for name, each in words.items()}, draft.facts)
 
     def _paragraphs(self, sentences: Sequence[str]) -> list[str]:
-        """Make the lead a paragraph of its own, and group the other sentences at random."""
+        """Make the lead a separate paragraph, and group the other sentences at random."""
         between = " " if self._story.plot.language == "en" else ""
         paragraphs = [sentences[0]]
         start = 1
@@ -173,7 +173,7 @@ class Newsroom:
 
 
 def _misprint(wording: str, chance: random.Random) -> str:
-    """Return a sentence, its gaps still open, with one misprint; unchanged if none fits."""
+    """Return a wording with one misprint, or unchanged if no misprint fits."""
     if words := [word.start() for word in _LONG_WORD.finditer(wording)]:
         at = chance.choice(words) + chance.randint(1, 3)
         return wording[:at] + wording[at + 1] + wording[at] + wording[at + 2 :]

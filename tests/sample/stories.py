@@ -1,4 +1,4 @@
-"""Writes stories: a plot of the grammar, facts of the one story, and a choice of sentences."""
+"""Writes stories, each with a plot from the grammar, its own facts, and a choice of sentences."""
 
 import dataclasses
 import functools
@@ -24,27 +24,27 @@ class Plot:
     language: str
     titles: Sequence[str]
     leads: Sequence[str]
-    # The parts after the lead, in this order: templates; a story takes at least one of each part.
+    # The templates of each part after the lead, in order. A story uses at least one template of each part.
     parts: Sequence[Sequence[str]]
     # Templates that fit any story of the topic.
     background: Sequence[str]
-    # What the facts are drawn from, the most specific first.
+    # The pools from which facts are drawn, the most specific first.
     pools: Sequence[Mapping[str, Pool]]
-    # Numbers that later reports raise.
+    # The names of numbers that later reports may increase.
     growing: Sequence[str]
-    # Of a daily bulletin: the hour (UTC) at which it appears, and whether on workdays only.
+    # The hour (UTC) at which a daily bulletin appears, and whether it appears only on workdays.
     hour: int | None
     only_workdays: bool
 
     @property
     def is_bulletin(self) -> bool:
-        """Whether it appears every day, with new numbers."""
+        """Whether the plot is a bulletin that appears every day with new numbers."""
         return self.hour is not None
 
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """A sentence of a story, its gaps open: the template, and the wording chosen from it."""
+    """A sentence of a story with unfilled gaps: the template, and the wording chosen from it."""
 
     template: str
     wording: str
@@ -59,9 +59,9 @@ class Story:
     when: datetime
     facts: Facts
     title: str
-    # The lead, then the rest.
+    # The lead comes first.
     sentences: Sequence[Sentence]
-    # Templates that the story has not used: a reprint may add one.
+    # Unused templates, of which a reprint may add one.
     spare: Sequence[str]
 
 
@@ -86,38 +86,38 @@ def bulletins() -> dict[str, list[Plot]]:
 
 
 def tell(number: int, plot: Plot, *, when: datetime, chance: random.Random) -> Story:
-    """Make a story of a plot."""
+    """Make a story from a plot."""
     chosen, spare = _chosen(plot, chance)
-    told = [chance.choice(plot.leads), *chosen]
+    templates = [chance.choice(plot.leads), *chosen]
     return Story(
         number=number,
         plot=plot,
         when=when,
         facts=Facts(plot.pools, language=plot.language, when=when, chance=chance),
         title=choose(chance.choice(plot.titles), chance),
-        sentences=[Sentence(template, choose(template, chance)) for template in told],
+        sentences=[Sentence(template, choose(template, chance)) for template in templates],
         spare=spare,
     )
 
 
 @functools.cache
 def corpus() -> Any:
-    """Return what the corpus is written from: outlets, words, bulletins, topics."""
+    """Return the source of the corpus: outlets, words, bulletins and topics."""
     return json.loads((resources.files("tests.sample") / "corpus.json").read_text("utf-8"))
 
 
 def _chosen(plot: Plot, chance: random.Random) -> tuple[list[str], list[str]]:
-    """Choose sentences for a story, in the order of the plot's parts; return them, and those left over."""
+    """Choose sentences for a story, in the order of the plot's parts; return them and the unused ones."""
     shuffled = [chance.sample(part, len(part)) for part in plot.parts]
     background = chance.sample(plot.background, len(plot.background))
     rest = [(place, template) for place, part in enumerate(shuffled) for template in part[1:]]
     # Background comes before the last part, which looks ahead.
     rest += [(len(shuffled) - 2, template) for template in background]
     chance.shuffle(rest)
-    wanted = max(0, chance.randint(_LEAST_SENTENCES, _MOST_SENTENCES) - 1 - len(shuffled))
-    taken = [*((place, part[0]) for place, part in enumerate(shuffled)), *rest[:wanted]]
+    more = max(0, chance.randint(_LEAST_SENTENCES, _MOST_SENTENCES) - 1 - len(shuffled))
+    taken = [*((place, part[0]) for place, part in enumerate(shuffled)), *rest[:more]]
     taken.sort(key=lambda each: each[0])
-    return [template for _, template in taken], [template for _, template in rest[wanted:]]
+    return [template for _, template in taken], [template for _, template in rest[more:]]
 
 
 def _plot(language: str, plot: Mapping[str, Any], topic: Mapping[str, Any]) -> Plot:

@@ -1,4 +1,1 @@
-"""Two sidecars, many feeders, and everything that can die or stop: is anything lost, doubled or different?
-
-`make soak-sidecars` runs it at full size, `tests/integration/test_sidecar_feeders.py` a short form.
-"""
+"""Long tests that kill and stop processes, and check that no article is lost, doubled or changed."""

@@ -1,6 +1,7 @@
-"""The soak at full size: `python -m tests.soak`, or `make soak-sidecars`.
+"""The soak of two sidecars with many feeders: `python -m tests.soak`, or `make soak-sidecars`.
 
-Exit status 1 if anything was lost, doubled or different, or a sidecar grew or answered what it may not.
+Exits with status 1 if an article was lost, doubled or changed, if the memory of a sidecar grew, or if a
+sidecar gave an answer that is not documented.
 """
 
 import argparse
@@ -12,7 +13,7 @@ from tests.soak.run import Plan, run
 from tests.soak.stage import Server, Stage, free_port
 
 _FEEDERS = ("python", "enrich", "dedup")
-# One sends all at once, and some wait for each of their articles.
+# One sends thousands of articles at once, the others one at a time.
 _OTHERS = ("huge", "small", "small", "small")
 _EVENTS = (
     (0.10, Stage.kill_owner),
@@ -26,8 +27,8 @@ _EVENTS = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--articles", type=int, default=200_000)
-    parser.add_argument("--minutes", type=float, default=10.0, help="in which they are sent")
-    parser.add_argument("--seed", type=int, default=1, help="of the articles")
+    parser.add_argument("--minutes", type=float, default=10.0, help="time in which the articles are sent")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the articles")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="esdedup-soak-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
@@ -37,7 +38,7 @@ def main() -> None:
             plan = Plan(
                 articles=options.articles,
                 seconds=60 * options.minutes,
-                # Two of each kind, but for the last.
+                # Two of each kind except the last.
                 feeders=[*_FEEDERS, *_FEEDERS[:-1], *_OTHERS],
                 events=_EVENTS,
                 lease_ttl_s=5.0,
@@ -50,7 +51,7 @@ def main() -> None:
         sys.stdout.write(f"{count:>10,}  {what}\n")
     for fault in outcome.faults:
         sys.stdout.write(f"FAULT: {fault}\n")
-    sys.stdout.write(f"soak of the sidecars: {'FAILED' if outcome.faults else 'all well'}\n")
+    sys.stdout.write(f"soak of the sidecars: {'FAILED' if outcome.faults else 'passed'}\n")
     sys.exit(1 if outcome.faults else 0)
 
 

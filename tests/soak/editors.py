@@ -1,8 +1,8 @@
 """Two editors and two sidecars at random: `python -m tests.soak.editors`, or `make soak-editors`.
 
 Editors merge, split, move and undo while articles are fed, processes are killed and stopped, and the forest
-is rebuilt. At the end, stories are compared with an independent model, and all that was acknowledged must be
-there.
+is rebuilt. At the end, stories are compared with an independent model, and all acknowledged articles and
+edits must exist.
 """
 
 import argparse
@@ -35,36 +35,36 @@ TTL_S = 5.0
 _KINDS = ("merge", "merge", "merge", "move", "split", "undo")
 _CHUNK = 10
 _PATIENCE_S = 240.0
-# Shorter than an article may be on its way, so that the next edit finds it.
+# Short enough that the next edit still finds an article that a stopped sidecar indexes late.
 _LONGEST_STOP_S = 8.0
 
 
 def edit(url: str, seed: int, pending: str) -> None:
-    """Edit at random until killed; tell as JSON what is wanted, and what was made."""
+    """Edit at random until killed; write each request and its result as JSON lines."""
     chance, es = random.Random(seed), Elasticsearch(url)
     editor, request = Editor(es, forest=FOREST), None
     if pending:
-        # Its answer was lost with the process that had asked.
+        # The process that sent this request was killed before it had the answer.
         request = EditRequest.model_validate_json(pending)
     while True:
         try:
             if request is None:
-                request = _wanted(chance, es, editor)
-                _tell(wanted=request.model_dump_json())
+                request = _random_request(chance, es, editor)
+                _report(wanted=request.model_dump_json())
             made = editor.edit(INDEX, request, by=f"editor {seed % 2}")
-            _tell(made=made.edit.number, id=request.request_id)
+            _report(made=made.edit.number, id=request.request_id)
         except (ForestError, ServerError, TransportError) as error:
-            # Sent again as it is.
-            _tell(again=type(error).__name__)
+            # The same request is sent again.
+            _report(again=type(error).__name__)
             time.sleep(0.5)
             continue
         except EsdedupError as error:
-            _tell(refused=type(error).__name__)
+            _report(refused=type(error).__name__)
         request = None
         time.sleep(chance.uniform(0.0, 0.5))
 
 
-def _wanted(chance: random.Random, es: Elasticsearch, editor: Editor) -> EditRequest:
+def _random_request(chance: random.Random, es: Elasticsearch, editor: Editor) -> EditRequest:
     kind = chance.choice(_KINDS)
     if kind == "undo" and (edits := editor.history(INDEX).edits):
         return EditRequest(kind="undo", undoes=chance.choice(edits[-30:]).number)
@@ -76,13 +76,13 @@ def _wanted(chance: random.Random, es: Elasticsearch, editor: Editor) -> EditReq
     return EditRequest(kind="move" if kind == "move" else "merge", ids=(one,), to=other)
 
 
-def _tell(**said: Any) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def _report(**values: object) -> None:
+    sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()
 
 
 class EditorProcess:
-    """An editor at work, who is started again with what was left open."""
+    """A process that edits. When restarted, it repeats the request that has no result yet."""
 
     def __init__(self, url: str, seed: int) -> None:
         self._url, self._seed, self._pending = url, seed, ""
@@ -107,16 +107,16 @@ class EditorProcess:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            said = json.loads(line)
-            if "wanted" in said:
-                self._pending = said["wanted"]
-            elif "again" in said:
-                self.counts[f"edits sent again after {said['again']}"] += 1
+            values = json.loads(line)
+            if "wanted" in values:
+                self._pending = values["wanted"]
+            elif "again" in values:
+                self.counts[f"edits sent again after {values['again']}"] += 1
             else:
                 self._pending = ""
-                self.counts["edits refused" if "refused" in said else "edits acknowledged"] += 1
-                if "made" in said:
-                    self.acknowledged[said["id"]] = said["made"]
+                self.counts["edits refused" if "refused" in values else "edits acknowledged"] += 1
+                if "made" in values:
+                    self.acknowledged[values["id"]] = values["made"]
 
 
 class Newsroom:
@@ -144,7 +144,7 @@ class Newsroom:
             each.start()
 
     def run(self, *, minutes: float) -> None:
-        """Let things happen, and a rebuild in the middle."""
+        """Disturb the processes at random, and rebuild the forest in the middle."""
         half, end = time.monotonic() + 30 * minutes, time.monotonic() + 60 * minutes
         is_rebuilt = False
         while time.monotonic() < end:
@@ -163,7 +163,7 @@ class Newsroom:
             sidecar.end()
 
     def check(self) -> None:
-        """Let the next edit complete what killed editors left, and compare."""
+        """Complete the edits of killed editors with one more edit, then look for faults."""
         editor = Editor(self._es, forest=FOREST)
         last = editor.history(INDEX).edits[-1]
         editor.edit(INDEX, EditRequest(kind="undo", undoes=last.number), by="the last one")
@@ -232,8 +232,8 @@ class Newsroom:
         self._sidecars[at] = self._sidecar(at)
 
     def _stop(self) -> None:
-        everybody: list[EditorProcess | SidecarProcess] = [*self._editors, *self._sidecars]
-        one = self._chance.choice(everybody)
+        processes: list[EditorProcess | SidecarProcess] = [*self._editors, *self._sidecars]
+        one = self._chance.choice(processes)
         self.counts[f"{'editors' if isinstance(one, EditorProcess) else 'sidecars'} stopped for a while"] += 1
         with self._stopped(one.process):
             time.sleep(self._chance.uniform(0.5, _LONGEST_STOP_S))
@@ -252,7 +252,7 @@ class Newsroom:
             self._es.options(ignore_status=404).delete(index=INDEX, id=name)
 
     def _rebuild(self) -> None:
-        """Nobody may own the forest meanwhile; editors go on, and are refused."""
+        """Rebuild the forest while no sidecar owns it. Editors keep sending edits, which are refused."""
         for each in self._sidecars:
             each.end()
         Maintenance(self._es, forest=FOREST, wait_s=60).rebuild([INDEX], replace=True)
@@ -262,7 +262,7 @@ class Newsroom:
 
 
 def run(url: str, *, minutes: float, seed: int) -> list[str]:
-    """Let all of them work, and say how it went; return the faults."""
+    """Run the soak and print its figures; return the faults."""
     newsroom = Newsroom(url, seed=seed)
     newsroom.run(minutes=minutes)
     newsroom.check()
@@ -270,7 +270,7 @@ def run(url: str, *, minutes: float, seed: int) -> list[str]:
         sys.stdout.write(f"{count:>10,}  {what}\n")
     for fault in newsroom.faults:
         sys.stdout.write(f"FAULT: {fault}\n")
-    sys.stdout.write(f"soak of the editors: {'FAILED' if newsroom.faults else 'all well'}, seed {seed}\n")
+    sys.stdout.write(f"soak of the editors: {'FAILED' if newsroom.faults else 'passed'}, seed {seed}\n")
     return newsroom.faults
 
 
@@ -278,8 +278,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--url", help="of Elasticsearch; without it, one is started")
-    parser.add_argument("--edit", help="be an editor")
+    parser.add_argument("--url", help="address of Elasticsearch; by default, a node is started")
+    parser.add_argument("--edit", help="run one editor, which first repeats this request, if any")
     options = parser.parse_args()
     if options.edit is not None:
         edit(options.url, options.seed, options.edit)

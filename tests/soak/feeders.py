@@ -1,8 +1,8 @@
-"""Feeders of many kinds, each in a process of its own: `python -m tests.soak.feeders` with a `Job` as JSON.
+"""Feeders of many kinds, each in its own process: `python -m tests.soak.feeders` with a `Job` as JSON.
 
-Each sends its articles at an even pace, repeats what was refused for now, and ends when all are taken. On its
-standard output it tells, as JSON lines, how many were taken, and with which status a sidecar answered when it
-took nothing. `FeederProcess` starts one and reads that.
+A feeder sends its articles at an even pace, retries articles that were temporarily refused, and ends when all
+are accepted. It writes JSON lines to standard output: how many articles were accepted, and the status of each
+answer that accepted none. `FeederProcess` starts a feeder and reads these lines.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ _MENU = ("Home", "Politics", "Weather", "Sport", "Culture", "Contact us", "Sign 
 _NOTICES = 5
 _SENTENCES = 11
 _WORDS = 11
-# How far back a version's story and a repeated page are at most, in articles.
+# The farthest that a version is from its story, or a repetition from its page, in articles.
 _MOST_BACK = 2_000
 _VERSIONS, _REPEATED = 0.35, 0.03
 
@@ -39,9 +39,9 @@ _VERSIONS, _REPEATED = 0.35, 0.03
 def articles(count: int, *, seed: int) -> Iterator[dict[str, Any]]:
     """Yield articles with an id, a text, and an address.
 
-    Of three, one is a new version of a story that came before, on whatever site; a few repeat a whole page.
-    Versions differ in their words, not only in what surrounds them. So nearly every page that is not repeated
-    makes a node of its own, which keeps its place among all arrivals.
+    About a third are new versions of earlier stories, on any site, and a few repeat a whole page.
+    Versions differ in their words, not only in the surrounding boilerplate. So nearly every page that is not
+    a repetition makes a new node, whose seq shows the place of the page among all arrivals.
     """
     for number in range(count):
         chance = random.Random(f"{seed} kind {number}")
@@ -56,7 +56,7 @@ def articles(count: int, *, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _page(seed: int, story: int, *, version: int) -> dict[str, str]:
-    """Return a version of a story on the site that the version's number gives."""
+    """Return a version of a story, on a site that depends on the number of the version."""
     chance = random.Random(f"{seed} version {version}")
     site = chance.randrange(_SITES)
     sentences = [list(each) for each in _story(seed, story)]
@@ -83,9 +83,9 @@ def _sentence(seed: str) -> str:
 
 
 PATIENCE_S = 300.0
-# A sidecar that hangs is given up after this.
+# Requests time out after this many seconds.
 _ANSWER_S = 20.0
-# A huge request takes longer.
+# Huge requests take longer.
 _HUGE_ANSWER_S = 120.0
 _BUSY = (429, 502, 503, 504)
 _BUSY_ITEM = (429, 503)
@@ -104,17 +104,17 @@ class Job:
     elasticsearch: str
     index: str
     forest: str
-    # Articles as JSON lines.
+    # The path of a file with the articles as JSON lines.
     file: str
-    # Of articles in a second.
+    # Articles per second.
     pace: float
 
     def command(self) -> list[str]:
-        """Return the command that does it."""
+        """Return the command that does this work."""
         return [sys.executable, "-m", "tests.soak.feeders", json.dumps(dataclasses.asdict(self))]
 
     def articles(self) -> Iterator[dict[str, Any]]:
-        """Yield its articles, each when its time has come."""
+        """Yield the articles at the pace of the job."""
         began_s = time.monotonic()
         with Path(self.file).open() as lines:
             for at, line in enumerate(lines):
@@ -122,27 +122,27 @@ class Job:
                 yield json.loads(line)
 
 
-def say(**values: object) -> None:
-    """Tell the process that started this one."""
+def report(**values: object) -> None:
+    """Write values as a line of JSON for the process that started this one."""
     sys.stdout.write(f"{json.dumps(values)}\n")
     sys.stdout.flush()
 
 
 def _python(job: Job) -> None:
-    """The official client with its helper, which knows both sidecars."""
+    """Write through both sidecars with the official client and its bulk helper."""
     with Elasticsearch(job.sidecars, request_timeout=_ANSWER_S, retry_on_timeout=True) as client:
         _write(client, _actions(job, job.articles()))
 
 
 def _enrich(job: Job) -> None:
-    """Roots from `/v1/enrich`, at whichever sidecar gives them, and articles written to Elasticsearch."""
+    """Get roots from `/v1/enrich` of either sidecar, then write the articles to Elasticsearch."""
     turns = itertools.cycle(job.sidecars)
     pool = urllib3.PoolManager(retries=False, timeout=_ANSWER_S)
     with _plain(job) as client:
         for chunk in _chunks(job.articles()):
             enriched: list[dict[str, Any]] = []
 
-            def ask(
+            def send(
                 chunk: list[dict[str, Any]] = chunk, enriched: list[dict[str, Any]] = enriched
             ) -> tuple[int, str | None]:
                 url = f"{next(turns)}/v1/enrich?index={job.index}"
@@ -155,9 +155,9 @@ def _enrich(job: Job) -> None:
                     enriched += [
                         each | {"dedup": item["dedup"]} for each, item in zip(chunk, items, strict=True)
                     ]
-                return _told(answer.status, answer.headers.get("retry-after"))
+                return _reported(answer.status, answer.headers.get("retry-after"))
 
-            _repeat(ask)
+            _repeat(send)
             _write(client, _actions(job, enriched))
 
 
@@ -173,7 +173,7 @@ def _lines(chunk: list[dict[str, Any]]) -> bytes:
 
 
 def _dedup(job: Job) -> None:
-    """The library, which asks the sidecars for roots."""
+    """Get roots from the sidecars with the library, then write the articles to Elasticsearch."""
     with (
         _plain(job) as client,
         Dedup(
@@ -197,26 +197,26 @@ def _dedup(job: Job) -> None:
 
 
 def _huge(job: Job) -> None:
-    """As many articles in a request as have come together."""
+    """Send thousands of articles in each request."""
     addresses = deque(job.sidecars)
     for chunk in _chunks(job.articles(), size=_HUGE):
-        _posted(job, addresses, f"/{job.index}/_bulk", _lines(chunk))
-        say(fed=len(chunk))
+        _post(job, addresses, f"/{job.index}/_bulk", _lines(chunk))
+        report(fed=len(chunk))
 
 
 def _small(job: Job) -> None:
-    """A request for each article; tells how long each has waited until it was taken."""
+    """Send a request for each article, and report how long it took until the article was accepted."""
     addresses = deque(job.sidecars)
     for each in job.articles():
         own = {key: value for key, value in each.items() if key != "_id"}
         began_s = time.monotonic()
-        _posted(job, addresses, f"/{job.index}/_doc/{each['_id']}", json.dumps(own).encode())
-        say(fed=1, waited_s=time.monotonic() - began_s)
+        _post(job, addresses, f"/{job.index}/_doc/{each['_id']}", json.dumps(own).encode())
+        report(fed=1, waited_s=time.monotonic() - began_s)
 
 
-def _posted(job: Job, addresses: deque[str], path: str, body: bytes) -> None:
-    """Send until all is taken, first to who took something last."""
-    # Credentials that nobody else has: a caller by himself.
+def _post(job: Job, addresses: deque[str], path: str, body: bytes) -> None:
+    """Send a request until all of it is accepted, first to the sidecar that answered last."""
+    # Each feeder has its own credentials, so the sidecar counts it as a separate caller.
     headers = {"Content-Type": _NDJSON, **urllib3.make_headers(basic_auth=f"{job.file}:x")}
 
     def send() -> tuple[int, str | None]:
@@ -232,7 +232,7 @@ def _posted(job: Job, addresses: deque[str], path: str, body: bytes) -> None:
             if statuses & set(_BUSY_ITEM):
                 return 429, None
             _require(statuses <= {200, 201}, f"items have the statuses {statuses}")
-        return _told(200 if answer.status == 201 else answer.status, answer.headers.get("retry-after"))
+        return _reported(200 if answer.status == 201 else answer.status, answer.headers.get("retry-after"))
 
     _repeat(send)
 
@@ -256,13 +256,13 @@ def _actions(job: Job, articles: Iterable[dict[str, Any]]) -> Iterator[dict[str,
 
 
 def _write(client: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
-    """Write with the official helper. The client repeats at once, and without a pause, so that is not all."""
+    """Write with the official helper, with pauses between retries. The client retries without pauses."""
     for chunk in _chunks(actions):
-        _repeat(functools.partial(_written, client, chunk))
-        say(fed=len(chunk))
+        _repeat(functools.partial(_try_write, client, chunk))
+        report(fed=len(chunk))
 
 
-def _written(client: Elasticsearch, chunk: list[dict[str, Any]]) -> tuple[int, str | None]:
+def _try_write(client: Elasticsearch, chunk: list[dict[str, Any]]) -> tuple[int, str | None]:
     try:
         _, failed = helpers.bulk(client, chunk, raise_on_error=False)
     except ApiError as error:
@@ -281,7 +281,7 @@ def _chunks(articles: Iterator[dict[str, Any]], *, size: int = _CHUNK) -> Iterat
 
 
 def _repeat(send: Callable[[], tuple[int, str | None]]) -> None:
-    """Send something again after the pause that is asked for, until it is taken."""
+    """Retry until a request succeeds, after the pauses that the server requests."""
     end_s = time.monotonic() + PATIENCE_S
     while True:
         status, retry_after = send()
@@ -292,26 +292,26 @@ def _repeat(send: Callable[[], tuple[int, str | None]]) -> None:
         time.sleep(float(retry_after or 1))
 
 
-def _told(status: int, retry_after: str | None) -> tuple[int, str | None]:
-    """Return a sidecar's answer, after telling it if nothing was taken; 0: there was none."""
+def _reported(status: int, retry_after: str | None) -> tuple[int, str | None]:
+    """Return a sidecar's answer, after reporting it if it is an error. The status 0 means no answer."""
     if status >= 400:
-        say(status=status, retry_after=retry_after)
+        report(status=status, retry_after=retry_after)
     return status, retry_after
 
 
-def _require(is_so: bool, otherwise: str) -> None:
-    if not is_so:
-        raise SystemExit(otherwise)
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SystemExit(message)
 
 
 def _watch(sidecars: list[str]) -> None:
-    """Tell with which status a sidecar answers the official client and the library."""
-    ask = elastic_transport.Urllib3HttpNode.perform_request
+    """Report each error with which a sidecar answers the official client or the library."""
+    plain = elastic_transport.Urllib3HttpNode.perform_request
 
     def watched(node: elastic_transport.Urllib3HttpNode, *args: Any, **options: Any) -> Any:
-        answer = ask(node, *args, **options)
+        answer = plain(node, *args, **options)
         if answer.meta.status >= 400 and node.base_url in sidecars:
-            say(status=answer.meta.status, retry_after=answer.meta.headers.get("retry-after"))
+            report(status=answer.meta.status, retry_after=answer.meta.headers.get("retry-after"))
         return answer
 
     elastic_transport.Urllib3HttpNode.perform_request = watched  # type: ignore[assignment]
@@ -329,7 +329,7 @@ _END_S = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """An answer of a sidecar by which it took nothing."""
+    """An answer by which a sidecar accepted no article."""
 
     at_s: float
     kind: str
@@ -339,14 +339,14 @@ class Refused:
 
 @dataclasses.dataclass(frozen=True)
 class Waited:
-    """The time that an article waited until it was taken."""
+    """How long an article waited until it was accepted, and when that was."""
 
     until_s: float
     seconds: float
 
 
 class FeederProcess:
-    """A feeder that works, and counts how many of its articles were taken."""
+    """A running feeder, with a count of its accepted articles."""
 
     def __init__(self, job: Job) -> None:
         self.kind = job.kind
@@ -357,7 +357,9 @@ class FeederProcess:
         self._process = subprocess.Popen(
             job.command(), cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        self._readers = [threading.Thread(target=each, daemon=True) for each in (self._listen, self._keep)]
+        self._readers = [
+            threading.Thread(target=each, daemon=True) for each in (self._read_reports, self._read_errors)
+        ]
         for each in self._readers:
             each.start()
 
@@ -367,12 +369,12 @@ class FeederProcess:
 
     @property
     def fault(self) -> str | None:
-        """Why it ended without having fed everything."""
+        """Why the feeder failed to feed all of its articles; None if it did not fail."""
         if self._process.wait(_END_S) == 0:
             return None
         for each in self._readers:
             each.join(_END_S)
-        return f"a feeder of the kind {self.kind} ended: {' '.join(self._errors)[-500:]}"
+        return f"a feeder of the kind {self.kind} failed: {' '.join(self._errors)[-500:]}"
 
     def close(self) -> None:
         if self.is_working:
@@ -384,17 +386,19 @@ class FeederProcess:
             if pipe is not None:
                 pipe.close()
 
-    def _listen(self) -> None:
+    def _read_reports(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            said = json.loads(line)
-            self.fed += said.get("fed", 0)
-            if "waited_s" in said:
-                self.waited.append(Waited(time.monotonic(), said["waited_s"]))
-            if "status" in said:
-                self.refused.append(Refused(time.monotonic(), self.kind, said["status"], said["retry_after"]))
+            values = json.loads(line)
+            self.fed += values.get("fed", 0)
+            if "waited_s" in values:
+                self.waited.append(Waited(time.monotonic(), values["waited_s"]))
+            if "status" in values:
+                self.refused.append(
+                    Refused(time.monotonic(), self.kind, values["status"], values["retry_after"])
+                )
 
-    def _keep(self) -> None:
+    def _read_errors(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
             self._errors.append(line.strip())

@@ -1,9 +1,9 @@
 """Odd requests for an hour: `python -m tests.soak.fuzz --minutes 60`, or `make fuzz MINUTES=60`.
 
-They go to a sidecar with pages and to `esdedup serve`, one after the other, so that it is known what each
-takes. Exit status 1 if an answer of 5xx was not Elasticsearch's own, a request took more than two seconds of
-processor time, memory grew, a process was not well when it was idle, or an article has no root or a forged
-one.
+The requests go one after the other to a sidecar with pages and to `esdedup serve`, so that the cost of each
+can be measured. Exits with status 1 if a 5xx answer did not come from Elasticsearch, if a request took more
+than two seconds of processor time, if memory grew, if a server did not answer while it was idle, or if an
+article has no root or a forged root.
 """
 
 import argparse
@@ -30,16 +30,16 @@ from esdedup.node.distribution import DEFAULT_VERSION
 from tests import sample
 from tests.integration.test_pages_fuzz import PARAMETERS, VALUES
 from tests.soak.odd_bytes import FORGED, request
-from tests.soak.odd_requests import Asked, OddRequests
+from tests.soak.odd_requests import OddRequests, RawRequest
 from tests.soak.stage import Server, free_port
-from tests.soak.watched import Answer, Watched, ask, tell
+from tests.soak.watched import Answer, Watched, send, tell
 from tests.support.from_openapi import Description, Sent
 from tests.support.sidecar_process import SidecarProcess, running
 
-# Requests between two looks at how all is.
-_ODD, _DESCRIBED, _PAGES_ASKED = 150, 25, 25
-_TELL_S = 30.0
-# That Elasticsearch takes.
+# The number of requests between two checks of the servers.
+_ODD, _DESCRIBED, _ODD_PAGES = 150, 25, 25
+_REPORT_S = 30.0
+# The longest request line that Elasticsearch accepts.
 _LONGEST_LINE = 4_096
 _START_S = 60.0
 _ROOT = re.compile(r"~?[0-9a-f]{32}")
@@ -48,22 +48,22 @@ _FOREST = re.compile(rb"^esdedup_forest_memory_bytes\{[^}]*\} (\S+)$", re.MULTIL
 
 @dataclasses.dataclass(frozen=True)
 class Indices:
-    """Names."""
+    """The names of the indices."""
 
     set_up: str = "fuzzed"
     alias: str = "fuzzed-alias"
-    # Set up as well, with such an alias; what is compared is written there.
+    # Set up in the same way; requests for comparison go directly to this index.
     theirs: str = "theirs"
     other: str = "fuzz-plain"
     forest: str = "fuzz-forest"
 
     def elsewhere(self, content: bytes) -> bytes:
-        """Return a request as it is sent to Elasticsearch itself: what is watched is left alone."""
+        """Return a request that names `theirs` instead of the index that is checked."""
         return content.replace(self.set_up.encode(), self.theirs.encode())
 
 
 class Run:
-    """A sidecar and the pages in front of a server, and what becomes of the articles in it."""
+    """A sidecar and a server of pages, with checks of their answers and of the articles."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class Run:
         others = [indices.other, "none-there"]
         self._odd = OddRequests(chance, set_up=[indices.set_up, indices.alias], others=others)
         self.articles = 0
-        # What may have written an article that should not be.
-        self._recent: deque[tuple[Asked, Answer]] = deque(maxlen=_ODD + 2 * _DESCRIBED + _PAGES_ASKED)
+        # The requests since the last check, one of which wrote any wrong article.
+        self._recent: deque[tuple[RawRequest, Answer]] = deque(maxlen=_ODD + 2 * _DESCRIBED + _ODD_PAGES)
         (first, *_) = sample.articles(60)
         known = {
             "index": [indices.set_up, indices.alias, *others],
@@ -98,31 +98,31 @@ class Run:
             "published_at": ["2026-09-07T21:32:00Z", "yesterday"],
         }
         self._described = {
-            each.name: Description(json.loads(ask(each.url, Asked("", request("GET", path))).body)).requests(
-                known=known
-            )
+            each.name: Description(
+                json.loads(send(each.url, RawRequest("", request("GET", path))).body)
+            ).requests(known=known)
             for each, path in ((sidecar, "/v1/openapi.json"), (pages, "/openapi.json"))
         }
 
     def round(self) -> None:
-        """Send some requests of each kind, and look how all is."""
+        """Send requests of each kind, then check both servers and the articles."""
         for _ in range(_ODD):
-            self._ask(self.sidecar, self._odd.draw())
+            self._send(self.sidecar, self._odd.draw())
         for watched in (self.sidecar, self.pages):
-            for asked in self._drawn(watched.name):
-                self._ask(watched, asked)
-        for _ in range(_PAGES_ASKED):
-            self._ask(self.pages, Asked("odd parameters", request("GET", odd_page(self._chance))))
-        # What was given up ends.
+            for raw in self._drawn(watched.name):
+                self._send(watched, raw)
+        for _ in range(_ODD_PAGES):
+            self._send(self.pages, RawRequest("odd parameters", request("GET", odd_page(self._chance))))
+        # Wait until requests whose connections were closed have ended.
         time.sleep(0.1)
-        metrics = ask(self.sidecar.url, Asked("", request("GET", "/metrics"))).body
+        metrics = send(self.sidecar.url, RawRequest("", request("GET", "/metrics"))).body
         self.sidecar.check_is_well(
             "/healthz", "/readyz", forest_bytes=round(sum(map(float, _FOREST.findall(metrics))))
         )
         self.pages.check_is_well("/static/icon.svg")
         self._check_articles()
 
-    def _drawn(self, name: str) -> list[Asked]:
+    def _drawn(self, name: str) -> list[RawRequest]:
         drawn: list[Sent] = []
 
         @hypothesis.seed(self._chance.randrange(2**32))
@@ -139,24 +139,25 @@ class Run:
 
         draw()
         return [
-            Asked("described", request(each.method, each.target, each.body, **each.headers)) for each in drawn
+            RawRequest("described", request(each.method, each.target, each.body, **each.headers))
+            for each in drawn
         ]
 
-    def _ask(self, watched: Watched, asked: Asked) -> None:
-        answer = watched.ask(asked)
-        self._recent.append((asked, answer))
-        # What breaks off is late, as documented.
-        if answer.status < 500 or (asked.is_broken and answer.status == 504):
+    def _send(self, watched: Watched, raw: RawRequest) -> None:
+        answer = watched.send(raw)
+        self._recent.append((raw, answer))
+        # An incomplete request times out, as documented.
+        if answer.status < 500 or (raw.is_broken and answer.status == 504):
             return
-        # It went through. Elasticsearch may answer otherwise the second time, as where its time is over.
+        # The answer is Elasticsearch's. Its answer to a repetition could differ, for example after a timeout.
         if "x-elastic-product" in answer.headers and b"esdedup_" not in answer.body:
             return
         # Elasticsearch answers HEAD with a body if a line is too long, which is not HTTP.
-        if asked.method == "HEAD" and answer.status == 502 and len(asked.content) > _LONGEST_LINE:
+        if raw.method == "HEAD" and answer.status == 502 and len(raw.content) > _LONGEST_LINE:
             return
-        theirs = ask(self._server, dataclasses.replace(asked, content=self._indices.elsewhere(asked.content)))
+        theirs = send(self._server, dataclasses.replace(raw, content=self._indices.elsewhere(raw.content)))
         if 0 < theirs.status < 500:
-            watched.fault(f"where Elasticsearch answers {theirs.status} {theirs.body[:200]!r}", asked, answer)
+            watched.fault(f"where Elasticsearch answers {theirs.status} {theirs.body[:200]!r}", raw, answer)
 
     def _check_articles(self) -> None:
         index = self._indices.set_up
@@ -172,7 +173,7 @@ class Run:
                     each.content for each, answer in self._recent if hit["_id"].encode() in answer.body
                 ]
                 self.sidecar.note(f"article {hit['_id']!r} has {hit['_source']!r:.300}: {written!r:.3000}")
-                # So it is told once.
+                # Deleted so that it is reported only once.
                 self._es.options(ignore_status=404).delete(
                     index=index, id=hit["_id"], routing=hit.get("_routing")
                 )
@@ -190,7 +191,7 @@ def odd_page(chance: random.Random) -> str:
 
 @contextlib.contextmanager
 def staged(url: str, chance: random.Random) -> Iterator[Run]:
-    """Yield all that is needed, with some articles."""
+    """Set up indices with some articles, start both servers, and yield a `Run`."""
     indices = Indices()
     with connect(url) as es:
         with Dedup(es, forest=indices.forest) as dedup:
@@ -226,12 +227,12 @@ def staged(url: str, chance: random.Random) -> Iterator[Run]:
 def _check_log(process: SidecarProcess, sidecar: Watched) -> None:
     before, mark, rest = process.log.partition("Traceback")
     if mark:
-        sidecar.note(f"it logs {before[-300:]}{mark}{rest[:8_000]}")
+        sidecar.note(f"its log has {before[-300:]}{mark}{rest[:8_000]}")
 
 
 @contextlib.contextmanager
 def served(*options: str) -> Iterator[Watched]:
-    """Yield the pages, of a process of their own."""
+    """Run `esdedup serve` in a child process."""
     command = [sys.executable, "-m", "esdedup", "serve", *options, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -245,16 +246,16 @@ def served(*options: str) -> Iterator[Watched]:
 
 
 def report(run: Run, requests_s: float) -> list[str]:
-    """Tell what was found; return what is wrong."""
+    """Print a summary; return the faults."""
     for each in (run.sidecar, run.pages):
-        doors = sorted({door for door, _ in each.answers})
+        categories = sorted({category for category, _ in each.answers})
         total = sum(each.answers.values())
         tell(f"{each.name}: {total:,} requests in {requests_s / 60:.1f} minutes")
         kinds = sorted({kind for _, kind in each.answers})
         tell(f"{'':>20}{''.join(f'{kind:>9}' for kind in kinds)}  most processor time")
-        for door in doors:
-            counts = "".join(f"{each.answers[door, kind]:>9,}" for kind in kinds)
-            tell(f"{door:>20}{counts}  {each.worst_cpu_s[door]:.2f} s")
+        for category in categories:
+            counts = "".join(f"{each.answers[category, kind]:>9,}" for kind in kinds)
+            tell(f"{category:>20}{counts}  {each.worst_cpu_s[category]:.2f} s")
         first, last = each.check_memory()
         tell(f"memory without the forest: {first:,} MiB when warm, {last:,} MiB at the end")
         tell(f"longest wait for an answer when idle: {each.longest_wait_s:.2f} s")
@@ -265,10 +266,12 @@ def report(run: Run, requests_s: float) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="of the requests")
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="of Elasticsearch: 8.19 has typed paths")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="seed of the requests")
+    parser.add_argument(
+        "--version", default=DEFAULT_VERSION, help="of Elasticsearch; 8.19 accepts document types"
+    )
     options = parser.parse_args()
-    # So that what it has started ends.
+    # Exit normally on SIGTERM, so that child processes are stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     tell(f"seed {options.seed}, Elasticsearch {options.version}")
     with tempfile.TemporaryDirectory(prefix="esdedup-fuzz-", ignore_cleanup_errors=True) as folder:
@@ -276,14 +279,14 @@ def main() -> None:
         server.start()
         try:
             with staged(server.url, random.Random(options.seed)) as run:
-                began_s = told_s = time.monotonic()
+                began_s = reported_s = time.monotonic()
                 while time.monotonic() < began_s + 60 * options.minutes:
                     run.round()
-                    if time.monotonic() > told_s + _TELL_S:
-                        told_s = time.monotonic()
-                        asked = sum(run.sidecar.answers.values()) + sum(run.pages.answers.values())
+                    if time.monotonic() > reported_s + _REPORT_S:
+                        reported_s = time.monotonic()
+                        total = sum(run.sidecar.answers.values()) + sum(run.pages.answers.values())
                         tell(
-                            f"{told_s - began_s:5.0f} s: {asked:,} requests, {run.articles:,} articles, "
+                            f"{reported_s - began_s:5.0f} s: {total:,} requests, {run.articles:,} articles, "
                             f"{len(run.sidecar.faults + run.pages.faults)} faults"
                         )
             faults = report(run, time.monotonic() - began_s)
@@ -291,7 +294,7 @@ def main() -> None:
             server.stop()
     for fault in faults:
         tell(f"FAULT: {fault}")
-    tell(f"fuzz: {'FAILED' if faults else 'all well'}")
+    tell(f"fuzz: {'FAILED' if faults else 'passed'}")
     sys.exit(1 if faults else 0)
 
 

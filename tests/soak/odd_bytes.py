@@ -3,11 +3,11 @@
 import json
 
 FORGED = "f" * 32
-"""The root that forgers give; it has the shape of one."""
+"""The root in forged requests, in the format of a real one."""
 
 
 def request(method: str, target: str | bytes, body: bytes = b"", /, **headers: str) -> bytes:
-    """Return the bytes of a request on a connection of its own."""
+    """Return the bytes of a request that closes its connection."""
     raw = target if isinstance(target, bytes) else target.encode("utf-8", "surrogatepass")
     named = {"host": "localhost", "connection": "close", "content-length": str(len(body)), **headers}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in named.items())
@@ -15,7 +15,7 @@ def request(method: str, target: str | bytes, body: bytes = b"", /, **headers: s
 
 
 def large_bodies(n: int) -> list[bytes]:
-    """Return bodies of bulk requests in each of which something is repeated some `n` times."""
+    """Return bodies of bulk requests that each repeat a pattern about `n` times."""
     return [
         b'{"index":{"_id":"%b"}}\n{"text":"a"}\n' % (b"\\\\" * n),
         b'{"index":{%b}}\n{}\n' % b",".join(b'"a%d":1' % each for each in range(n)),
@@ -47,10 +47,10 @@ def misframed(path: str, body: bytes, hidden: bytes, *, cut: int) -> list[bytes]
     """Return requests whose end is ambiguous.
 
     Args:
-        path: Of each.
-        body: Likewise.
-        hidden: A request that some of them hide.
-        cut: Where the body is cut.
+        path: The path of every request.
+        body: The body of every request.
+        hidden: A request that some of them smuggle in.
+        cut: The position at which the body is split or truncated.
     """
     start, type_ = (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode(),

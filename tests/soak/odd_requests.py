@@ -125,15 +125,15 @@ _ACCEPTS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
-    """A request, byte for byte."""
+class RawRequest:
+    """The bytes of a request."""
 
-    # What it tries; answers are counted by it.
-    door: str
+    # Answers are counted by category.
+    category: str
     content: bytes
-    # Nothing follows, and it is said so.
+    # Whether the client closes its side of the connection after the bytes.
     is_ended: bool = False
-    # It is not a whole request, or not one alone: what is answered when its time is over is as documented.
+    # Whether the bytes are not exactly one request. An answer of 504 after a timeout is correct then.
     is_broken: bool = False
 
     @property
@@ -145,15 +145,14 @@ class OddRequests:
     """Draws random requests."""
 
     def __init__(self, chance: random.Random, *, set_up: Sequence[str], others: Sequence[str]) -> None:
-        """Draw requests for indices that were set up, by their names or others of theirs, and for others."""
+        """Draw requests for indices that were set up, by name or alias, and for other indices."""
         self._chance = chance
         self._set_up = list(set_up)
         self._others = list(others)
         self._texts = [" ".join(chance.choices(words(), k=chance.randrange(1, 80))) for _ in range(300)]
 
-    def draw(self) -> Asked:
-        """Return one."""
-        doors: tuple[tuple[int, Callable[[], Asked]], ...] = (
+    def draw(self) -> RawRequest:
+        generators: tuple[tuple[int, Callable[[], RawRequest]], ...] = (
             *(
                 (30, self._bulk),
                 (16, self._document),
@@ -169,8 +168,10 @@ class OddRequests:
                 (4, self._reading),
             ),
         )
-        (door,) = self._chance.choices([each for _, each in doors], [weight for weight, _ in doors])
-        return door()
+        (generate,) = self._chance.choices(
+            [each for _, each in generators], [weight for weight, _ in generators]
+        )
+        return generate()
 
     def _pick(self, values: Sequence[Any]) -> Any:
         return self._chance.choice(values)
@@ -182,7 +183,7 @@ class OddRequests:
         return str(self._pick([*self._set_up, *self._set_up, *self._others]))
 
     def _quoted(self, name: str) -> str:
-        """Return a name as it stands in a path, perhaps with some of it escaped."""
+        """Return a name for a path, percent-encoded where needed and sometimes elsewhere."""
         raw = name.encode("utf-8", "surrogatepass")
         odd = self._is_rare(6)
         return "".join(
@@ -254,7 +255,7 @@ class OddRequests:
         return self._damaged(b"".join(_json(each) + end for each in lines))
 
     def _damaged(self, body: bytes) -> bytes:
-        """Return a body as it is, mostly; else with something put in, out or elsewhere."""
+        """Return a body, mostly unchanged, otherwise with random insertions and deletions."""
         for _ in range(self._pick([0, 0, 0, 0, 0, 0, 1, 1, 3])):
             at, other = (self._chance.randrange(len(body) + 1) for _ in range(2))
             keys = [place + 1 for place, byte in enumerate(body[:2_000]) if byte in b"{,:["] or [0]
@@ -326,12 +327,12 @@ class OddRequests:
         query = "&".join(self._pick(_QUERIES) for _ in range(self._pick([0, 0, 0, 0, 1, 2])))
         return f"?{query}" if query else ""
 
-    def _asked(self, door: str, method: str, path: str, body: bytes, usual: str) -> Asked:
+    def _request(self, category: str, method: str, path: str, body: bytes, usual: str) -> RawRequest:
         headers = self._headers(usual)
         body = self._packed(body, headers)
-        return Asked(door, request(method, path + self._query(), body, **headers))
+        return RawRequest(category, request(method, path + self._query(), body, **headers))
 
-    def _bulk(self) -> Asked:
+    def _bulk(self) -> RawRequest:
         name = self._quoted(self._pick([self._index()] * 40 + list(_NAMES)))
         path = self._pick(
             [
@@ -355,9 +356,9 @@ class OddRequests:
             ]
         )
         method = self._pick(["POST"] * 16 + ["PUT", "PUT", "GET", "HEAD", "OPTIONS", "DELETE", "PATCH"])
-        return self._asked("bulk", method, path, self._bulk_body(), "application/x-ndjson")
+        return self._request("bulk", method, path, self._bulk_body(), "application/x-ndjson")
 
-    def _document(self) -> Asked:
+    def _document(self) -> RawRequest:
         operation = self._pick(["_doc", "_create", "_update"])
         name = self._quoted(self._pick([self._index()] * 40 + list(_NAMES)))
         id_ = self._pick(
@@ -376,10 +377,10 @@ class OddRequests:
         )
         method = self._pick(["POST"] * 8 + ["PUT", "PUT", "GET", "HEAD", "DELETE", "OPTIONS"])
         document = self._update_of() if operation == "_update" else self._document_of()
-        return self._asked(operation, method, path, self._damaged(_json(document)), "application/json")
+        return self._request(operation, method, path, self._damaged(_json(document)), "application/json")
 
-    def _typed(self) -> Asked:
-        """As clients of version 7 may ask."""
+    def _typed(self) -> RawRequest:
+        """Return a request with a document type, as clients of version 7 may send it."""
         name, id_ = self._quoted(self._index()), self._pick(_IDS)
         type_ = self._pick(["typed", "_doc", "doc", "%5Fdoc", "_create", "_x"])
         path = self._pick(
@@ -409,9 +410,9 @@ class OddRequests:
             content_type=named,
             accept=named.replace("x-ndjson", "json"),
         )
-        return Asked("typed", content)
+        return RawRequest("typed", content)
 
-    def _by_query(self) -> Asked:
+    def _by_query(self) -> RawRequest:
         name = self._quoted(self._index())
         dest = self._pick(
             [
@@ -436,11 +437,11 @@ class OddRequests:
                 ("/_monitoring/bulk?system_id=a&system_api_version=7&interval=1s", self._bulk_body()),
             ]
         )  # fmt: skip
-        return self._asked(
+        return self._request(
             "by query", self._pick(["POST", "POST", "PUT"]), path, self._damaged(body), "application/json"
         )
 
-    def _enrich(self) -> Asked:
+    def _enrich(self) -> RawRequest:
         query = self._pick(
             [
                 "", f"?index={self._quoted(self._index())}", "?backfill=true", "?backfill=x", "?forest=x",
@@ -456,11 +457,11 @@ class OddRequests:
             if one
             else self._bulk_body()
         )
-        return self._asked(
+        return self._request(
             "enrich", "POST", f"/v1/enrich{'/one' if one else ''}{query}", body, "application/json"
         )
 
-    def _own(self) -> Asked:
+    def _own(self) -> RawRequest:
         path = self._pick(
             [
                 "/v1/", "/v1", "/v1/x", "/v1/openapi.json", "/v1/_search", "/healthz", "/readyz",
@@ -476,10 +477,10 @@ class OddRequests:
         if method == "DELETE":
             path = "/v1/enrich"
         body = self._pick([b"", b"{}", b"\xff", b"[" * 50_000])
-        return Asked("own paths", request(method, path, body, **self._headers("application/json")))
+        return RawRequest("own paths", request(method, path, body, **self._headers("application/json")))
 
-    def _reading(self) -> Asked:
-        """Of what is in the index, with what was made of it."""
+    def _reading(self) -> RawRequest:
+        """Return a request that reads articles or results about them."""
         index = self._quoted(self._index())
         id_ = self._pick([*_IDS, "%00", "%ED%A0%80", "a" * 5_000])
         path = self._pick(
@@ -493,10 +494,10 @@ class OddRequests:
                 f"/{index}/_search?q=*&size=5", f"/{index}/_doc/{id_}", f"/{index}/_count",
             ]
         )  # fmt: skip
-        return Asked("reading", request("GET", path, **self._headers("application/json")))
+        return RawRequest("reading", request("GET", path, **self._headers("application/json")))
 
-    def _other_types(self) -> Asked:
-        """Articles in what is not JSON."""
+    def _other_types(self) -> RawRequest:
+        """Return a request with an article in YAML, CBOR or Smile."""
         type_, body = self._pick([("yaml", _YAML), ("cbor", _CBOR), ("smile", _SMILE)])
         index, id_ = self._quoted(self._index()), self._pick(_IDS)
         path = self._pick(
@@ -516,10 +517,10 @@ class OddRequests:
                 "",
             ]
         )
-        return Asked("yaml, cbor, smile", request("POST", path, body, content_type=named))
+        return RawRequest("yaml, cbor, smile", request("POST", path, body, content_type=named))
 
-    def _large(self) -> Asked:
-        """Few bytes that make much work, or should."""
+    def _large(self) -> RawRequest:
+        """Return a request whose body is expensive to read for its size."""
         index = self._index()
         content: bytes = self._pick(large_bodies(self._chance.randrange(1, 60_000)))
         path, type_ = self._pick(
@@ -533,17 +534,17 @@ class OddRequests:
         headers = {"content_type": type_}
         if self._is_rare():
             headers["content_encoding"], content = "gzip", gzip.compress(content, 1)
-        return Asked("large", request("POST", path, content, **headers))
+        return RawRequest("large", request("POST", path, content, **headers))
 
-    def _framing(self) -> Asked:
-        """Heads and bodies that do not fit each other."""
+    def _framing(self) -> RawRequest:
+        """Return a request whose head and body contradict each other."""
         index, body = self._set_up[0], self._bulk_body()
         paths = (f"/{index}/_bulk", "/_bulk", f"/{index}/_doc/1", "/v1/enrich", "/v1/enrich/one", "/_reindex")
         path = self._pick([*paths, f"/{self._others[0]}/_search"])
         article = _json({"text": "hidden", "dedup": {"root": FORGED}})
         hidden = request("PUT", f"/{index}/_doc/h", article, content_type="application/json")
         content = self._pick(misframed(path, body, hidden, cut=self._chance.randrange(len(body) + 1)))
-        return Asked("framing", content, is_ended=not self._is_rare(12), is_broken=True)
+        return RawRequest("framing", content, is_ended=not self._is_rare(12), is_broken=True)
 
 
 def _json(value: Any) -> bytes:

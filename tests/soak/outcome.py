@@ -1,4 +1,4 @@
-"""Compares the articles with a replay: each once, as it was sent, with the same root."""
+"""Checks that each article is indexed once, unchanged, and with the same root as in a replay."""
 
 import contextlib
 import dataclasses
@@ -17,17 +17,17 @@ from tests.support.forests import nodes
 from tests.support.sidecar_process import SidecarProcess
 
 Articles = dict[str, dict[str, Any]]
-# Of many faults, those that are named.
+# The number of examples that a fault shows.
 _MOST_NAMED = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Indices:
-    """The names of what a soak makes."""
+    """The names of the indices that a soak makes."""
 
     articles: str = "soak"
     forest: str = "soak-forest"
-    # Of a replay: an index that stays empty, and its forest.
+    # The replay's index of articles, which stays empty, and its forest.
     replayed: str = "soak-replayed"
     replay: str = "soak-replay"
 
@@ -45,19 +45,19 @@ def outcome_of(
     given: Articles,
     indices: Indices,
     *,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     name: str = "dedup",
 ) -> Outcome:
     """Compare an index with the articles that were fed, and its forest with a replay of them.
 
     Args:
-        es: Asks Elasticsearch itself.
+        es: A client of Elasticsearch itself.
         given: The articles, by id.
-        indices: Where they are, and what the replay makes.
-        tell: Called with what is done now.
-        name: Of the object that the roots are in.
+        indices: The names of the indices of articles and of the replay.
+        report: Called with the step that begins.
+        name: The name of the object that contains an article's root.
     """
-    tell("reading the articles")
+    report("reading the articles")
     es.indices.refresh(index=indices.articles)
     hits = helpers.scan(es, index=indices.articles, size=2_000, _source=["text", name, f"{name}.*"])
     found = {hit["_id"]: hit["_source"] for hit in hits}
@@ -65,21 +65,21 @@ def outcome_of(
     numbers = Counter(each.get("seq") for each in dedups.values())
     roots = {id_: each.get("root") for id_, each in dedups.items()}
     order = _order(es, dedups, indices.forest) if found.keys() <= given.keys() else []
-    tell("replaying them")
+    report("replaying the articles")
     replayed = dict(_replayed(es, [given[id_] for id_ in order], indices))
-    tell("verifying the forest")
+    report("verifying the forest")
     violations = [str(each) for each in Maintenance(es, forest=indices.forest).verify([indices.articles])]
     faults = {
-        "missing in the index": sorted(given.keys() - found.keys()),
-        "in the index, and never fed": sorted(found.keys() - given.keys()),
-        "with another text": [
+        "articles missing in the index": sorted(given.keys() - found.keys()),
+        "articles indexed but never fed": sorted(found.keys() - given.keys()),
+        "articles with another text": [
             id_ for id_ in given.keys() & found.keys() if found[id_]["text"] != given[id_]["text"]
         ],
-        "with something of a dedup object beside it": [
+        "articles with fields besides text and dedup": [
             id_ for id_, each in found.items() if each.keys() > {"text", name}
         ],
-        "whose number another has": [str(each) for each, count in numbers.items() if count > 1],
-        "with another root than in the replay": [
+        "numbers shared by several articles": [str(each) for each, count in numbers.items() if count > 1],
+        "articles with another root than in the replay": [
             f"{id_}: {roots[id_]} for {replayed.get(id_)}" for id_ in order if roots[id_] != replayed.get(id_)
         ],
         "violations of the forest": violations,
@@ -98,10 +98,10 @@ def outcome_of(
 
 
 def _order(es: Elasticsearch, dedups: Articles, forest: str) -> list[str]:
-    """Return the ids of the articles in the order in which their pages came first.
+    """Return the ids of the articles in the order in which their pages first arrived.
 
-    An article that was sent again has a later number; the node that its page made keeps that of the first
-    time. Of several articles with that page, it is the first one's.
+    An article that was sent again has a later number, but the node that its page made keeps the first number.
+    If several articles have that page, the first of them gets the node's number.
     """
     made: dict[str, int] = {node.page: node.seq for node in nodes(es, forest).values()}
     places: dict[str, int] = {}
@@ -114,7 +114,7 @@ def _order(es: Elasticsearch, dedups: Articles, forest: str) -> list[str]:
 def _replayed(
     es: Elasticsearch, articles: list[dict[str, Any]], indices: Indices
 ) -> Iterator[tuple[str, str]]:
-    """Yield the roots that articles get one after the other, in a forest of their own."""
+    """Yield the id and root of each article, fed one after the other to the replay's forest."""
     with Dedup(es, forest=indices.replay) as dedup:
         dedup.setup(indices.replayed)
         for each in dedup.enrich({"_index": indices.replayed, **article} for article in articles):
@@ -122,24 +122,24 @@ def _replayed(
 
 
 _MIB = 1 << 20
-# Until a process has loaded what it needs, and the forest, if it has to.
+# The time in which a process loads its modules and, as the owner, the forest.
 _WARM_S = 30.0
-# Python's memory is uneven; what each of 100,000 articles leaves behind would be more.
+# Memory of Python processes varies by this much. A leak in each of 100,000 articles would exceed it.
 _MOST_GROWTH, _SLACK_BYTES = 1.15, 32 * _MIB
 _FOREST = re.compile(rb"^esdedup_forest_memory_bytes\{[^}]*\} (\S+)$", re.MULTILINE)
 _OWNED = re.compile(rb"^esdedup_lease_held\{[^}]*\} 1", re.MULTILINE)
 _ASK_S = 2.0
-# Of samples, those that count as the beginning and the end.
+# The number of first and of last samples whose median is compared.
 _SOME = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """A process at one moment."""
+    """The memory of a process at one time."""
 
     at_s: float
     resident_bytes: int
-    # Of that, what the forest's nodes and pages take.
+    # The part used for the forest's nodes and content hashes.
     forest_bytes: int
     is_owner: bool
 
@@ -160,7 +160,7 @@ class Memory:
         return self.sidecar.process.poll() is None
 
     def take(self, now_s: float) -> None:
-        """Note how it is now, if it lives and answers."""
+        """Take a sample if the process is alive and answers."""
         with contextlib.suppress(OSError, psutil.Error):
             with urllib.request.urlopen(f"{self.sidecar.url}/metrics", timeout=_ASK_S) as answer:
                 metrics = answer.read()
@@ -169,10 +169,10 @@ class Memory:
             self.samples.append(Sample(now_s, resident, forest_bytes, bool(_OWNED.search(metrics))))
 
     def growth(self, since_s: float) -> tuple[Sample, Sample] | None:
-        """Return a sample from then, or from when it was warm, and the last; None if it lived too short.
+        """Return early and late samples that can be compared; None if the process did not live long enough.
 
-        A process that takes a forest over loads it, and keeps some of the memory that this takes. So the time
-        counts since it has, or has not, owned the forest.
+        The early one is taken after `since_s`, once the process is warm. Taking over a forest uses memory
+        that Python keeps, so only samples since the process last gained or lost the forest are used.
         """
         last = self.samples[-1:]
         same = list(
@@ -183,7 +183,7 @@ class Memory:
 
 
 def is_flat(first: Sample, last: Sample) -> bool:
-    """Return whether a process takes hardly more at the end, apart from the forest."""
+    """Return whether a process uses about as much memory at the end, without the forest."""
     return last.own_bytes <= _MOST_GROWTH * first.own_bytes + _SLACK_BYTES
 
 

@@ -17,15 +17,15 @@ from esdedup import Dedup
 from esdedup.elastic.client import connect
 from tests.soak.feeders import FeederProcess, Job, Refused, articles
 from tests.soak.outcome import Indices, Memory, Outcome, is_flat, outcome_of, shown
-from tests.soak.stage import Happened, Server, Stage
+from tests.soak.stage import Disruption, Server, Stage
 
-_SAMPLE_S, _TELL_S = 2.0, 10.0
-# How many of the articles feeders get: who sends one by one has fewer.
+_SAMPLE_S, _REPORT_S = 2.0, 10.0
+# The relative number of articles of a feeder; feeders that send articles one by one get fewer.
 _USUAL_TURNS = 10
 _TURNS = {"small": 1}
-# Beside requests of thousands, while nothing happens, half of the single documents wait no longer than the
-# first, and none than the second. `make soak-sidecars MINUTES=3 ARTICLES=12000` measured 1.3 s and 3.3 s, and
-# no 429, on two cores that many other programs wanted too.
+# Limits for the waits of single documents while another feeder sends thousands at once and no disruption is
+# in effect: the median wait and the longest. `make soak-sidecars MINUTES=3 ARTICLES=12000` measured 1.3 s and
+# 3.3 s, and no 429, on two cores that many other programs were using.
 _USUAL_WAIT_S, _LONGEST_WAIT_S = 2.5, 10.0
 
 
@@ -34,27 +34,27 @@ class Plan:
     """The plan of a soak."""
 
     articles: int
-    # In which all articles are sent, if nothing is in the way.
+    # The time in which all articles are sent if nothing delays them.
     seconds: float
-    # The kinds of feeders; each is a process.
+    # The kind of each feeder process.
     feeders: Sequence[str]
-    # What happens, and after which part of the time.
+    # Disruptions, each with the part of the time after which it happens.
     events: Sequence[tuple[float, Callable[[Stage], None]]]
     lease_ttl_s: float
     seed: int = 1
     indices: Indices = dataclasses.field(default_factory=Indices)
-    # By when a process must have come to the memory that it has at the end.
+    # The part of the time after which the memory of a process may not grow any more.
     flat_from: float = 1 / 3
 
 
 def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> Outcome:
-    """Feed while events happen, then compare; report progress on standard output.
+    """Feed articles during the plan's disruptions, then check the outcome; print progress.
 
     Args:
-        plan: What to do.
-        folder: For files.
-        url: Of Elasticsearch.
-        server: The same, if it can be killed.
+        plan: The plan.
+        folder: A folder for the feeders' files.
+        url: The address of Elasticsearch.
+        server: The same Elasticsearch, if the plan kills it.
     """
     given = {each["_id"]: each for each in articles(plan.articles, seed=plan.seed)}
     with connect(url) as es:
@@ -79,14 +79,14 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
             fed_s = time.monotonic() - began_s
             faults = [fault for each in feeders if (fault := each.fault) is not None]
             faults += watch.faults(began_s + plan.flat_from * plan.seconds)
-            waits_s = _waits_s(feeders, stage.happened)
+            waits_s = _waits_s(feeders, stage.disruptions)
             faults += _unfair(waits_s)
         finally:
             for each in feeders:
                 each.close()
             ended = stage.close()
-        _tell(f"all was fed after {fed_s:.0f} s; it is compared now")
-        outcome = outcome_of(es, given, plan.indices, tell=_tell)
+        _report(f"all articles were fed after {fed_s:.0f} s; checking the outcome")
+        outcome = outcome_of(es, given, plan.indices, report=_report)
     refused = Counter(f"answered {each.status}" for feeder in feeders for each in feeder.refused)
     refused_small = sum(
         each.status == 429 for feeder in feeders if feeder.kind == "small" for each in feeder.refused
@@ -94,17 +94,17 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
     figures = {"seconds of feeding": round(fed_s), **outcome.figures, **refused}
     if waits_s:
         figures |= {
-            "single documents taken while nothing happened": len(waits_s),
-            "ms that half of them waited at most": round(1000 * statistics.median(waits_s)),
-            "ms that one of them waited at most": round(1000 * max(waits_s)),
-            "times that single documents were answered 429": refused_small,
+            "single documents accepted without a disruption": len(waits_s),
+            "ms of their median wait": round(1000 * statistics.median(waits_s)),
+            "ms of their longest wait": round(1000 * max(waits_s)),
+            "single documents answered with 429": refused_small,
         }
     return Outcome(figures, [*faults, *ended, *outcome.faults])
 
 
 def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: str) -> Iterator[Job]:
     turns = [at for at, kind in enumerate(plan.feeders) for _ in range(_TURNS.get(kind, _USUAL_TURNS))]
-    # Those of one story go to many feeders.
+    # Shuffled, so that the articles of a story go to many feeders.
     random.Random(plan.seed).shuffle(turns)
     for at, kind in enumerate(plan.feeders):
         mine = [each for each, turn in zip(given, itertools.cycle(turns), strict=False) if turn == at]
@@ -112,7 +112,7 @@ def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: 
         file.write_text("".join(f"{json.dumps(each)}\n" for each in mine))
         yield Job(
             kind=kind,
-            # Half of them know the sidecars the other way round.
+            # Half of the feeders try the sidecars in reverse order.
             sidecars=stage.addresses if at % 2 else stage.addresses[::-1],
             elasticsearch=url,
             index=plan.indices.articles,
@@ -122,13 +122,13 @@ def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: 
         )
 
 
-def _waits_s(feeders: list[FeederProcess], happened: list[Happened]) -> list[float]:
-    """Return how long single documents have waited while nothing happened."""
+def _waits_s(feeders: list[FeederProcess], disruptions: list[Disruption]) -> list[float]:
+    """Return the waits of single documents that no disruption can have delayed."""
     return [
         each.seconds
         for feeder in feeders
         for each in feeder.waited
-        if not any(event.concerns(each.until_s - each.seconds, each.until_s) for event in happened)
+        if not any(event.concerns(each.until_s - each.seconds, each.until_s) for event in disruptions)
     ]
 
 
@@ -144,7 +144,7 @@ def _wait(until_s: float, feeders: list[FeederProcess]) -> None:
 
 
 class _Watch:
-    """Takes samples of the memory, and tells how it goes."""
+    """Samples the memory of the sidecars, and prints progress."""
 
     def __init__(self, stage: Stage, feeders: list[FeederProcess]) -> None:
         self._stage, self._feeders = stage, feeders
@@ -163,60 +163,60 @@ class _Watch:
             thread.join()
 
     def faults(self, flat_from_s: float) -> list[str]:
-        """Return what was wrong with answers and memory, and tell the memory."""
+        """Return the faults of answers and memory, and print the memory."""
         found = [
             f"{each.kind} was answered {each.status}, Retry-After: {each.retry_after}, after "
             f"{each.at_s - self._began_s:.0f} s"
             for feeder in self._feeders
             for each in feeder.refused
-            if not _may_be(each, self._stage.happened)
+            if not _is_documented(each, self._stage.disruptions)
         ]
-        # One that was killed may have been in the middle of a large request.
+        # A process that was killed may have been handling a large request, so only living ones are compared.
         for memory in filter(lambda each: each.is_alive, self._memories):
             if (pair := memory.growth(flat_from_s)) is not None:
                 parts = " and ".join(
                     f"{shown(each)} after {each.at_s - self._began_s:.0f} s" for each in pair
                 )
-                _tell(f"memory of process {memory.sidecar.process.pid}: {parts}")
+                _report(f"memory of process {memory.sidecar.process.pid}: {parts}")
                 if not is_flat(*pair):
                     found.append(f"the memory of a sidecar grows: {parts}")
         return found
 
     def _watch(self) -> None:
-        told_s = self._began_s
-        happened = 0
+        reported_s = self._began_s
+        reported = 0
         while not self._is_over.wait(_SAMPLE_S):
             known = [each.sidecar for each in self._memories]
             self._memories += [Memory(each) for each in self._stage.sidecars if each not in known]
             now_s = time.monotonic()
             for each in self._memories:
                 each.take(now_s)
-            for event in self._stage.happened[happened:]:
-                happened += 1
-                _tell(f"{event.what}; all is well again after {event.until_s - event.from_s:.0f} s")
-            if now_s >= told_s + _TELL_S:
-                told_s = now_s
-                self._tell_state(now_s)
+            for event in self._stage.disruptions[reported:]:
+                reported += 1
+                _report(f"{event.what}; both sidecars answered {event.until_s - event.from_s:.0f} s later")
+            if now_s >= reported_s + _REPORT_S:
+                reported_s = now_s
+                self._report_state(now_s)
 
-    def _tell_state(self, now_s: float) -> None:
+    def _report_state(self, now_s: float) -> None:
         kinds: Counter[str] = Counter()
         for each in self._feeders:
             kinds[each.kind] += each.fed
         memories = [shown(each.samples[-1]) for each in self._memories if each.is_alive and each.samples]
         fed = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items())
-        _tell(f"{now_s - self._began_s:5.0f} s: {kinds.total():,} articles ({fed}); {', '.join(memories)}")
+        _report(f"{now_s - self._began_s:5.0f} s: {kinds.total():,} articles ({fed}); {', '.join(memories)}")
 
 
-def _may_be(refused: Refused, happened: list[Happened]) -> bool:
-    """Return whether an answer is as documented: it says when to come back, as a standby does at any time.
+def _is_documented(refused: Refused, disruptions: list[Disruption]) -> bool:
+    """Return whether an answer is as documented: a 429 or 503 says when to retry, as a standby always does.
 
-    If Elasticsearch has gone while articles were written, nobody knows whether they were; clients decide.
+    A 502 does not: Elasticsearch may have written the articles before it failed, so the client must decide.
     """
     if refused.status == 502:
-        return any(each.explains(refused.at_s) for each in happened)
+        return any(each.explains(refused.at_s) for each in disruptions)
     return refused.status in {429, 503} and refused.retry_after is not None
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`Stage`: Elasticsearch and two sidecars, with kills and stops."""
+"""`Stage`: Elasticsearch and two sidecars, which it can kill and stop."""
 
 import contextlib
 import dataclasses
@@ -16,19 +16,18 @@ from esdedup import node
 from esdedup.node.distribution import DEFAULT_VERSION
 from tests.support.sidecar_process import SidecarProcess, until
 
-# For this long after an event, it may still affect answers.
+# A disruption may affect answers until this many seconds after its end.
 _AFTER_S = 15.0
-# For what takes some seconds, on a machine that has other things to do.
+# Long enough for operations that take some seconds, even on a busy machine.
 _PATIENCE_S = 240.0
-# Not among those that systems give to outgoing connections: a connection to a server that is away could
-# otherwise be given its port.
+# Below the ports of outgoing connections, one of which could otherwise get the port of a server that is down.
 _PORTS = range(15_000, 32_000)
-# Longer than the lease: an owner that is stopped so long has lost the forest.
+# An owner that is stopped for this many times its lease loses the forest.
 _LEASES = 2.0
 
 
 def free_port() -> int:
-    """Return a port at which something can be started, and started again."""
+    """Return a free port on which a server can be started and restarted."""
     while True:
         with (
             contextlib.suppress(OSError),
@@ -39,19 +38,19 @@ def free_port() -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class Happened:
-    """An event, and when its effects were over."""
+class Disruption:
+    """A disruption, and the time from its start until both sidecars answered again."""
 
     what: str
     from_s: float
     until_s: float
 
     def explains(self, at_s: float) -> bool:
-        """Return whether this event may be why articles were refused at that time."""
+        """Return whether articles may have been refused at `at_s` because of the disruption."""
         return self.from_s <= at_s <= self.until_s + _AFTER_S
 
     def concerns(self, from_s: float, until_s: float) -> bool:
-        """Return whether any of that time may have been lost to it."""
+        """Return whether the disruption may have delayed anything between two times."""
         return from_s <= self.until_s + _AFTER_S and self.from_s <= until_s
 
 
@@ -93,7 +92,7 @@ class Server:
 
 
 class Stage:
-    """Two sidecars of one forest, each at its own address, even if only one of them lives."""
+    """Two sidecars of one forest, each at a fixed address."""
 
     def __init__(
         self, url: str, *, index: str, forest: str, lease_ttl_s: float, server: Server | None
@@ -101,17 +100,17 @@ class Stage:
         """Start the sidecars.
 
         Args:
-            url: Of Elasticsearch.
-            index: Of the articles.
-            forest: Its name.
-            lease_ttl_s: Of its lease.
-            server: Elasticsearch, if it can be killed.
+            url: The address of Elasticsearch.
+            index: The index of the articles.
+            forest: The name of the forest.
+            lease_ttl_s: The duration of the forest's lease.
+            server: The same Elasticsearch, if it is to be killed.
         """
         self._url, self._server, self._ttl_s = url, server, lease_ttl_s
         names = ("--forest", forest, "--index", index)
         self._options = (*names, "--lease-ttl-s", str(lease_ttl_s), "--shutdown-timeout-s", "10")
-        self.happened: list[Happened] = []
-        # All that ever ran.
+        self.disruptions: list[Disruption] = []
+        # All sidecars started so far.
         self.sidecars: list[SidecarProcess] = []
         self.addresses = [f"http://127.0.0.1:{port}" for port in (free_port(), free_port())]
         self._living = {address: self._start(address) for address in self.addresses}
@@ -122,8 +121,8 @@ class Stage:
         return list(self._living.values())
 
     def kill_owner(self) -> None:
-        """Kill the owner; it comes back as the standby of the other."""
-        with self._happening("the owner was killed"):
+        """Kill the owner; once the standby owns the forest, start a new standby."""
+        with self._disrupting("the owner was killed"):
             address, owner = next(each for each in self._living.items() if each[1].owns())
             owner.process.kill()
             owner.end()
@@ -133,17 +132,17 @@ class Stage:
             self._await_both()
 
     def stop_standby(self) -> None:
-        """Stop the standby for a while; it continues unaffected."""
-        with self._happening("the standby was stopped and continued"):
+        """Stop the standby for a while, which does not affect the owner."""
+        with self._disrupting("the standby was stopped and continued"):
             self._stop(next(each for each in self.living if not each.owns()))
 
     def stop_owner(self) -> None:
-        """Stop the owner longer than its lease; it has lost the forest when it continues."""
-        with self._happening("the owner was stopped and continued"):
+        """Stop the owner for longer than its lease, so that it loses the forest."""
+        with self._disrupting("the owner was stopped and continued"):
             self._stop(next(each for each in self.living if each.owns()))
 
     def restart_elasticsearch(self) -> None:
-        with self._happening("Elasticsearch was killed and started again"):
+        with self._disrupting("Elasticsearch was killed and started again"):
             assert self._server is not None
             self._server.kill()
             time.sleep(2.0)
@@ -151,7 +150,7 @@ class Stage:
             self._await_both()
 
     def close(self) -> list[str]:
-        """End the sidecars; return what was wrong with that."""
+        """Stop the sidecars; return any faults."""
         faults = []
         for each in self.living:
             try:
@@ -173,13 +172,13 @@ class Stage:
         return self.sidecars[-1]
 
     def _await_both(self) -> None:
-        """Wait until one owns the forest, and the other answers."""
+        """Wait until one sidecar owns the forest and both answer."""
         until(lambda: any(each.owns() for each in self.living), _PATIENCE_S, *self.living)
         for each in self.living:
             until(each.is_alive, _PATIENCE_S, each)
 
     @contextlib.contextmanager
-    def _happening(self, what: str) -> Iterator[None]:
+    def _disrupting(self, what: str) -> Iterator[None]:
         from_s = time.monotonic()
         yield
-        self.happened.append(Happened(what, from_s, time.monotonic()))
+        self.disruptions.append(Disruption(what, from_s, time.monotonic()))

@@ -31,7 +31,7 @@ def main(url: str, sidecar: str, index: str, forest: str) -> None:
 
 
 def waited(client: Elasticsearch, index: str, forest: str) -> dict[str, Any]:
-    """Return what reading an index gives."""
+    """Return the results of reading an index."""
     reader = Reader(client, forest=forest)
     page = reader.list(index, sort="similar-desc")
     return {

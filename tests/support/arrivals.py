@@ -12,7 +12,7 @@ from esdedup.times import DAY_MS
 from tests.support.assign import assign
 from tests.support.model import Model
 
-# Far longer than these tests last, so that it identifies times far ahead.
+# Later than all times below except the last, which is too far in the future.
 NOW_MS = 10_000
 AGING = Aging(retention_ms=100, granularity_ms=10)
 
@@ -21,7 +21,7 @@ AGING = Aging(retention_ms=100, granularity_ms=10)
 class Arrival:
     id: str | None
     time: int
-    # None: each id has its own content hash.
+    # None derives a content hash from the id.
     page: int | None = None
     addresses: frozenset[int] = frozenset()
 
@@ -32,7 +32,7 @@ class Arrival:
 
 @st.composite
 def fingerprints(draw: st.DrawFn) -> str:
-    # Few bits in one corner of each block: distances from 0 to 8, so that roots stand side by side.
+    # Flips of a few bits in each block give distances from 0 to 8, so an arrival can be near several roots.
     base = draw(st.sampled_from([0, 0xFFFF_0000_FFFF_0000]))
     flips = draw(st.sets(st.sampled_from([0, 1, 17, 18, 33, 34, 50, 63]), max_size=8))
     return f"{base ^ sum(1 << bit for bit in flips):016x}"
@@ -41,16 +41,16 @@ def fingerprints(draw: st.DrawFn) -> str:
 times = st.one_of(
     st.just(NO_TIME),
     st.integers(0, 400),
-    st.integers(0, 30).map(lambda step: 10 * step),  # where nodes expire to the millisecond
+    st.integers(0, 30).map(lambda step: 10 * step),  # multiples of the granularity, at which nodes expire
     st.integers(-50, 50),
     st.just(NOW_MS + DAY_MS + 1),
 )
-# One page with different fingerprints, or with none; and 0 for a text without letters and digits.
+# Content hashes that fingerprints share, also with no fingerprint; 0 is a text without letters and digits.
 some_page = st.one_of(st.none(), st.none(), st.integers(0, 9))
 arrivals = st.lists(
     st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times, some_page), max_size=60
 )
-# In the order of time, as a backfill brings them: slowly enough that clusters live on.
+# In order of time, as in a backfill, with steps small enough that clusters stay live.
 ordered_arrivals = st.builds(
     lambda each, step_ms: [
         dataclasses.replace(one, time=number * step_ms) for number, one in enumerate(each)
@@ -62,18 +62,18 @@ batch_sizes = st.lists(st.integers(1, 20), min_size=1, max_size=10)
 
 
 def batches(all_arrivals: list[Any], sizes: list[int]) -> list[list[Any]]:
-    """Cut arrivals into batches of those sizes, again and again."""
-    cut: list[list[Any]] = []
+    """Split arrivals into batches, cycling through the sizes."""
+    found: list[list[Any]] = []
     at = 0
     while at < len(all_arrivals):
-        size = sizes[len(cut) % len(sizes)]
-        cut.append(all_arrivals[at : at + size])
+        size = sizes[len(found) % len(sizes)]
+        found.append(all_arrivals[at : at + size])
         at += size
-    return cut
+    return found
 
 
 def as_batch(batch: list[Arrival], signatures: np.ndarray | None = None) -> Arrivals:
-    """Return arrivals as the forest takes them; without signatures, ids are simhashes."""
+    """Convert arrivals for the forest; without signatures, the ids are taken as simhashes."""
     return Arrivals(
         exist=np.array([each.id is not None for each in batch], bool),
         signatures=from_hex(each.id or "0" * 16 for each in batch) if signatures is None else signatures,
@@ -88,7 +88,7 @@ def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> No
 
 
 def values_of(answer: Assignment) -> tuple[str, str | None, str | None, str | None, str | None, int, int]:
-    """Return an assignment in the form of the model's."""
+    """Return an assignment in the form that the model returns."""
     links = answer.part_of, answer.has_part
     return answer.kind.value, answer.node, answer.root, *links, answer.seq, answer.time_ms
 

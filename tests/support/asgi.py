@@ -33,7 +33,7 @@ class Response:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request as it is sent; the query is not checked."""
+    """A request to send; its query string is not validated."""
 
     path: str
     query: str = ""
@@ -48,12 +48,12 @@ def request(
     """Send one request to the pages of an index.
 
     Args:
-        url: The server's.
-        index: What the pages show.
-        path: Of the page.
-        post: Sent as JSON; None gets the page.
+        url: The address of Elasticsearch.
+        index: The index that the pages show.
+        path: The path of the page.
+        post: The body of a POST request, sent as JSON; None sends a GET request.
         of: Further arguments of `create_app`.
-        query: Parameters in the address.
+        query: Query parameters.
     """
     given = Request(path=path, query=urlencode(query, doseq=True))
     if post is not None:
@@ -77,12 +77,12 @@ def requests(
 
 
 async def unread() -> Any:
-    """Stand for what comes of a request that is to be answered before its body is read."""
+    """Fail the test: the request must be answered before its body is read."""
     raise AssertionError("the body was read")
 
 
 def arriving(*parts: Mapping[str, Any] | bytes) -> Receive:
-    """Let a body, or other messages, arrive in parts; then the caller waits for the answer."""
+    """Return a callable that delivers parts of a body or whole messages, and then waits forever."""
     coming = iter(parts)
     left = len(parts)
 
@@ -99,7 +99,7 @@ def arriving(*parts: Mapping[str, Any] | bytes) -> Receive:
 
 
 async def send(app: ASGIApp, request: Request, receive: Receive | None = None) -> Response:
-    """Send one request to an application; its body comes at once unless told otherwise."""
+    """Send one request to an application; without `receive`, its body arrives in one part."""
     sent: list[Any] = []
 
     async def collect(message: Any) -> None:
@@ -117,7 +117,7 @@ async def send(app: ASGIApp, request: Request, receive: Receive | None = None) -
             for name, value in ({"host": "localhost:8000"} | dict(request.headers)).items()
         ],
     }
-    # An unexpected error is raised again for the server's log, after it is answered.
+    # After answering an unexpected error, the application raises it again for the server's log.
     with contextlib.suppress(Exception):
         await app(scope, receive or arriving(request.body), collect)
     body = b"".join(each.get("body", b"") for each in sent)

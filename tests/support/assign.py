@@ -11,7 +11,7 @@ from esdedup.times import DAY_MS
 
 
 def assign(store: Store, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
-    """Give every arrival of a batch its root; return when that is durable."""
+    """Assign every arrival of a batch; return when the assignments are durable."""
     begin(store)
     decision = decide(store, arrivals, now_ms=now_ms)
     decision.written.result()
@@ -25,13 +25,13 @@ def assigned(
     days: Sequence[int] | None = None,
     origins: Sequence[int] = (),
 ) -> list[Assignment]:
-    """Assign texts that arrive in this order at an empty forest in memory, which keeps them for a week.
+    """Assign texts, in this order, in a new forest in memory with a retention of a week.
 
     Args:
         texts: The texts.
-        profile: How they are compared.
-        days: On which day each was published; by default, none has a date.
-        origins: The bits of their addresses and ids.
+        profile: The profile of the forest.
+        days: The day on which each text was published; without it, no text has a date.
+        origins: The bits of the texts' addresses and ids.
     """
     times_ms = [None] * len(texts) if days is None else [day * DAY_MS for day in days]
     found = Fingerprinter(profile).fingerprint(texts)

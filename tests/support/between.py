@@ -1,6 +1,6 @@
 """Clients whose requests a test can watch, delay, change or refuse.
 
-They are passed to the package like any client, so faults arise where real ones do.
+They are passed to the package like any client, so faults occur where real ones do.
 """
 
 import contextlib
@@ -17,10 +17,10 @@ from elasticsearch import Elasticsearch
 
 @dataclasses.dataclass(frozen=True)
 class Sent:
-    """A request on its way."""
+    """A request of the client."""
 
     method: str
-    # Without parameters.
+    # Without query parameters.
     path: str
     body: bytes
 
@@ -40,13 +40,13 @@ Answer = NodeApiResponse
 
 
 class Send(Protocol):
-    """Sends the request, with another body if one is given."""
+    """Sends the request, with a different body if one is given."""
 
     def __call__(self, body: bytes | None = ...) -> Answer: ...
 
 
 Between = Callable[[Sent, Send], Answer]
-"""Is given each request in place of the server, in the thread that sends it."""
+"""Called with each request in place of the server, in the thread that sends the request."""
 
 
 @contextlib.contextmanager
@@ -87,12 +87,12 @@ def recording(url: str) -> Iterator[tuple[Elasticsearch, list[Sent]]]:
 
 
 def failure() -> Answer:
-    """Return an error response after which no client retries."""
+    """Return an error response that no client retries."""
     return answer(500, {"error": {"type": "x", "reason": "failed on purpose"}})
 
 
 def no_answer() -> elastic_transport.TransportError:
-    """Return a connection error after which only bulk requests are retried."""
+    """Return a connection error that is retried only for bulk requests."""
     return elastic_transport.TransportError("failed on purpose")
 
 

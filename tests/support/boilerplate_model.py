@@ -1,4 +1,4 @@
-"""Reference model of learning boilerplate: plain and exhaustive, one page at a time."""
+"""Reference model of boilerplate learning: simple, exhaustive, one page at a time."""
 
 import dataclasses
 
@@ -28,10 +28,10 @@ class ModelPage:
     passages: list[int]
     site: str | None
     article: int
-    # What is to be learned: passages, their letters as far as they are kept, and whether they were seen.
+    # The passages to learn: hash, letters (0 if it is left out), and whether it was seen before.
     taught: list[tuple[int, int, bool]]
-    # How many of their letters are new, how many of these follow others, how many there are, and those of
-    # long stretches that are not new.
+    # Numbers of letters: in new passages, in new passages that follow another new one, in all passages,
+    # and in long stretches of passages that were seen before.
     new: tuple[int, int, int, int] = (0, 0, 0, 0)
     number_at_site: int = 0
 
@@ -61,7 +61,7 @@ class ModelPage:
         return not self.is_own and 0 < new >= SCATTERED * letters
 
     def is_apart(self, earlier: "ModelPage", passage: int) -> bool:
-        marks = beside(earlier.marks, passage)
+        marks = other_marks(earlier.marks, passage)
         return (
             self.is_mostly_new
             and bool(marks)
@@ -72,7 +72,7 @@ class ModelPage:
 
 @dataclasses.dataclass(frozen=True)
 class SitePages:
-    """The pages of one site with a passage."""
+    """The pages of one site that contain a passage."""
 
     first: ModelPage
     amid_own: int
@@ -84,7 +84,7 @@ class SitePages:
         return cls(page, page.bit, page.bit)
 
 
-# By passage and site; True for boilerplate, False for text.
+# By passage and site: True marks boilerplate, False marks text.
 ModelOverrides = dict[tuple[int, str | None], bool]
 
 
@@ -102,15 +102,15 @@ class BoilerplateModel:
         self.block_pages = block_pages
         self.end_passages = end_passages
         self.least_article_bits = least_article_bits
-        # By site: the number of its pages, and the last of them.
+        # By site: its number of pages, and the last page learned when that number changed.
         self.sites: dict[str, tuple[int, int]] = {}
         self.period_records = period_records
         self.pages: dict[int, int] = {}
-        # By passage: the last page of a site that began with it, with its article, or ended with it.
+        # The latest page (and article) by its first passage, by its last, and by its first passage and title.
         self.openings: dict[int | None, tuple[int, int]] = {}
         self.closings: dict[int | None, int] = {}
         self.titled: dict[tuple[int | None, str | None], int] = {}
-        # By passage: a page with it; and, if it was seen again, the pages of its site and its contexts.
+        # By passage: a page that contains it, and, once seen again, the pages of its site and its contexts.
         self.values: dict[int, int] = {}
         self.rows: dict[int, tuple[SitePages, list[int]]] = {}
         self.learned: dict[int, int] = {}
@@ -128,7 +128,7 @@ class BoilerplateModel:
         article: str | None = None,
         title: str | None = None,
     ) -> list[bool]:
-        """Return which passages of a page are left out, and learn from it."""
+        """Return which passages of a page are left out, and learn from the page."""
         overridden = [
             self.overrides.get((each.hash, site), self.overrides.get((each.hash, None))) for each in passages
         ]
@@ -146,10 +146,10 @@ class BoilerplateModel:
             )
             for each, hash_at_site, override in zip(passages, local, overridden, strict=True)
         ]
-        left_out, marks = self.judged(passages, learned)
+        left_out, marks = self.filter(passages, learned)
         own_article = article_of(article, page_id)
         kinds = self.kinds(local, site, own_article)
-        without, own_marks = self.judged(
+        without, own_marks = self.filter(
             passages,
             [
                 is_learned or (override is None and known == "shared")
@@ -188,8 +188,8 @@ class BoilerplateModel:
                 self.learn()
         return left_out
 
-    def judged(self, passages: list[ModelPassage], learned: list[bool]) -> tuple[list[bool], list[int]]:
-        """Return which passages are left out if these are boilerplate, and the marks of the page."""
+    def filter(self, passages: list[ModelPassage], learned: list[bool]) -> tuple[list[bool], list[int]]:
+        """Return which passages are left out, given which are boilerplate, and the page's marks."""
         lists = [
             not each.is_prose
             and any(
@@ -223,7 +223,7 @@ class BoilerplateModel:
                 marks.append(passages[place].hash >> 32)
         marks = marks[:3]
         if has_ample:
-            # Where a text was cut off, its last sentence has no end.
+            # The last passage may be a truncated sentence, so it is kept unless it is in a list.
             listed = [
                 not each.is_prose and (is_list or place + 1 < len(passages))
                 for place, (each, is_list) in enumerate(zip(passages, lists, strict=True))
@@ -238,7 +238,7 @@ class BoilerplateModel:
         return [a or b for a, b in zip(learned, listed, strict=True)], marks
 
     def kinds(self, hashes: list[int], site: str | None, article: int) -> list[str]:
-        """Return of each passage of a page whether it is new on a young site, was seen, or is shared."""
+        """Classify each passage of a page as "new" (to a young site), "seen" or "shared"."""
         waiting = [page for page in self.block if page.site == site]
         count = 0 if site is None else self.pages_of(site)
         if site is None or count >= YOUNG or count + len(waiting) < 2:
@@ -262,7 +262,7 @@ class BoilerplateModel:
     def older_items_from(
         self, hashes: list[int], left_out: list[bool], last: int | None, article: int, title: str | None
     ) -> int:
-        """Return where a page goes on as another article of its site began, without the end of that."""
+        """Return the index from which a page repeats the start of another article, or else its length."""
         waiting = {passage for page in self.block for passage, _, _ in page.taught}
         kept = [at for at, out in enumerate(left_out) if not out]
         begun = [at for at in kept if self.lasts(self.openings.get(hashes[at], (0, 0))[0])]
@@ -315,7 +315,7 @@ class BoilerplateModel:
             for page in seen_on:
                 if page.is_scattered and contexts:
                     contexts.remove(max(contexts))
-                others = beside(page.marks, passage) if page.is_own else None
+                others = other_marks(page.marks, passage) if page.is_own else None
                 if not others or any(is_same(page, self.seen[each], passage) for each in contexts):
                     continue
                 last_added = page.number
@@ -343,7 +343,7 @@ class BoilerplateModel:
             self.former_from, self.present_from = self.present_from, last + 1
 
     def known(self, passage: int) -> tuple[SitePages | None, list[int]]:
-        """Return the pages of a passage's site, and its contexts."""
+        """Return the pages of the site that contain a passage, and the passage's contexts."""
         value = self.values.get(passage, 0)
         if not self.lasts(value):
             return None, []
@@ -352,10 +352,10 @@ class BoilerplateModel:
         contexts = [each for each in contexts if self.lasts(each)] or [value]
         if not self.lasts(site_pages.first.number):
             site_pages = SitePages.begun(first)
-        return site_pages, [each for each in contexts if beside(self.seen[each].marks, passage)]
+        return site_pages, [each for each in contexts if other_marks(self.seen[each].marks, passage)]
 
     def is_of_site(self, counted: SitePages, *, is_apart: bool) -> bool:
-        """Return whether a passage belongs to a site."""
+        """Return whether a passage belongs to its site, not to an article."""
         site = counted.first.site
         if not site:
             return False
@@ -375,9 +375,9 @@ class BoilerplateModel:
         return self.is_learned(passage) or self.lasts(self.values.get(passage, 0))
 
     def was_elsewhere(self, passage: int, marks: list[int]) -> bool:
-        own = beside(marks, passage)
+        own = other_marks(marks, passage)
         return bool(own) and any(
-            not own & beside(self.seen[each].marks, passage) for each in self.known(passage)[1]
+            not own & other_marks(self.seen[each].marks, passage) for each in self.known(passage)[1]
         )
 
     def is_learned(self, passage: int) -> bool:
@@ -388,12 +388,12 @@ class BoilerplateModel:
 
 
 def article_of(name: str | None, page_id: int) -> int:
-    """Return the number of an article; one without a name is the page alone."""
+    """Return the number of an article; a page without a name is an article of its own."""
     return max(1, page_id % 2**32 if name is None else murmur64(name.encode()) >> 32)
 
 
 def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:
-    """Add the pages of a block that have a passage."""
+    """Add the pages of a block that contain a passage to its counts."""
     if counted is None:
         counted, seen_on = SitePages.begun(seen_on[0]), seen_on[1:]
     for page in seen_on:
@@ -407,7 +407,7 @@ def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePage
 
 
 def local_hash(passage: int, site: str | None) -> int:
-    """Return the hash by which a site knows a passage; pages of no known site are as those of one."""
+    """Return the hash of a passage at a site; all pages without a known site share the plain hash."""
     if site is None:
         return passage
     value = passage ^ max(1, murmur64(site.encode()) >> 32) * 0x9E3779B97F4A7C15 % HASHES
@@ -417,11 +417,11 @@ def local_hash(passage: int, site: str | None) -> int:
 
 
 def is_same(one: ModelPage, other: ModelPage, passage: int) -> bool:
-    """Return whether pages are one context: of one article, or alike beside a passage."""
+    """Return whether pages are one context: the same article, or a common mark besides the passage's own."""
     if (one.site, one.article) == (other.site, other.article):
         return True
-    return bool(beside(one.marks, passage) & beside(other.marks, passage))
+    return bool(other_marks(one.marks, passage) & other_marks(other.marks, passage))
 
 
-def beside(marks: list[int], passage: int) -> set[int]:
+def other_marks(marks: list[int], passage: int) -> set[int]:
     return set([mark for mark in marks if mark != passage >> 32][:2])

@@ -1,4 +1,4 @@
-"""The pages in a real browser, served by the command as a user starts it."""
+"""The pages in a real browser, served by the command that users start."""
 
 import contextlib
 import dataclasses
@@ -16,11 +16,11 @@ from playwright.sync_api import Browser, Page
 from esdedup import Reader
 
 WINDOWS = [("wide", "en"), ("narrow", "zh"), ("wide", "zh"), ("narrow", "en")]
-"""Each size of a window with each language; in the first two, each of them once."""
+"""Every window size with every language; the first two already cover each size and each language."""
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
-"""Windows, in pixels."""
+"""The width and height of windows, in pixels."""
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
-"""What a browser wishes for, by the language that it gets."""
+"""The browser's locale, by the language in which it gets the pages."""
 
 
 @contextlib.contextmanager
@@ -30,9 +30,9 @@ def served(*options: str) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            found = re.search(r" at (http://\S+) ", said)
-            assert found, said
+            line = process.stdout.readline()
+            found = re.search(r" at (http://\S+) ", line)
+            assert found, line
             yield found[1]
         finally:
             process.terminate()
@@ -41,26 +41,26 @@ def served(*options: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
-    """Yield a page that fails the test on any error in it, or if it loads anything from another server.
+    """Yield a page; fail the test if it has an error, scrolls sideways or loads anything from another server.
 
     Args:
         browser: A browser.
-        size: Of the window, one of `SIZES`.
-        options: Of the browser's context, such as ``locale`` and ``color_scheme``.
+        size: The size of the window, a key of `SIZES`.
+        options: Options of the browser's context, such as ``locale`` and ``color_scheme``.
     """
     width, height = SIZES[size]
     page = browser.new_page(viewport={"width": width, "height": height}, **options)
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    # Leaving a page aborts what it still loads.
+    # Leaving a page aborts its pending requests.
     page.on(
         "requestfailed",
-        lambda asked: None if asked.failure == "net::ERR_ABORTED" else wrong.append(asked.url),
+        lambda request: None if request.failure == "net::ERR_ABORTED" else wrong.append(request.url),
     )
-    page.on("request", lambda asked: None if "//127.0.0.1" in asked.url else wrong.append(asked.url))
+    page.on("request", lambda request: None if "//127.0.0.1" in request.url else wrong.append(request.url))
     yield page
-    # A form may still lead to another page.
+    # A submitted form may still be loading another page.
     page.wait_for_load_state()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
@@ -69,20 +69,20 @@ def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
 
 @dataclasses.dataclass(frozen=True)
 class SampleSite:
-    """Pages of an index."""
+    """A server of the pages of an index."""
 
     address: str
     index: str
     reader: Reader
 
     def article(self, **options: str) -> str:
-        """Return the address of the page of an article of the largest cluster, neither first nor last."""
+        """Return the address of the page about the third version in the largest cluster."""
         third = self.reader.versions(self.index, self.largest[0]).versions[2].article
         return f"{self.address}/article?{urllib.parse.urlencode({'id': third.id} | options)}"
 
     @property
     def largest(self) -> list[str]:
-        """The ids of an article of each of the two largest clusters."""
+        """The id of one article from each of the two largest clusters."""
         return [row.id for row in self.reader.list(self.index, sort="similar-desc", size=2).rows]
 
 

@@ -1,4 +1,4 @@
-"""Pages of the list computed from all documents, and random corpora and queries to compare them on."""
+"""Computes lists from all documents, for comparison on random corpora and queries."""
 
 import dataclasses
 import random
@@ -34,7 +34,7 @@ def random_corpus(chance: random.Random, *, clusters: int) -> dict[str, Document
     for seq, root in enumerate(arrivals, 1):
         text_length = chance.choice([10, 20, 20, 30])
         published = None if chance.random() < 0.1 else chance.randrange(60) * HOUR_MS
-        # Some dates are implausible, and must not matter.
+        # Implausible dates must not affect the list.
         is_believed = published is None or chance.random() < 0.9
         documents[f"a{seq}"] = {
             "title": " ".join(chance.choices(WORDS, k=chance.randint(1, 4))),
@@ -54,7 +54,7 @@ class RandomQuery:
 
 
 def random_query(chance: random.Random) -> RandomQuery:
-    """Return a query by words, source, time, some of them, or none."""
+    """Return a query by word, source or time, a combination of two, or none."""
     kind = chance.randrange(6)
     word, source = chance.choice(WORDS), chance.choice(SOURCES)
     start, end = sorted((chance.randrange(60) * HOUR_MS, chance.randrange(60) * HOUR_MS))
@@ -114,7 +114,7 @@ def expected_list(
     min_sources: int = 0,
     dedup: bool = True,
 ) -> Expected:
-    """Compute a list from all documents, for all sorts but relevance, whose scores only the engine knows."""
+    """Compute a list from all documents, in any sort but relevance, whose scores only the server knows."""
     clusters: dict[str, list[str]] = defaultdict(list)
     for article_id, article in documents.items():
         clusters[article["dedup"]["root"]].append(article_id)
@@ -165,5 +165,5 @@ def expected_list(
 
 
 def list_tuned(es: Elasticsearch, tuning: Tuning, index: str, **options: Any) -> Page:
-    """Return a page as `Reader.list` does; small limits make few articles reach each way to count."""
+    """Return a page as `Reader.list` does; with small limits, few articles exercise every way of counting."""
     return execute(es, list_rows(Scope(fields=Fields(), tuning=tuning), index, **options))

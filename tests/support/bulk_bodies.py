@@ -1,4 +1,4 @@
-"""Bodies of bulk requests, well-formed and malformed; where an item names no index, the path has to."""
+"""Bodies of bulk requests, well-formed and malformed, for a path that names the default index."""
 
 _BODIES = (
     *(b"", b"\n", b"\n\n", b"   \n", b"\r\n", b"\r", b"{}\n", b"{}", b"\x00\n{}\n", b"\xff\xfe{\x00\n"),
@@ -23,12 +23,12 @@ _BODIES = (
     b'{"delete":{"_id":"1","dynamic_templates":{"a":"b"}}}\n',
     b'{"update":{"_id":"1","version":3}}\n',
 )
-# Invalid names of indices, though Elasticsearch resolves most of them to some.
+# Invalid names of a single index, though Elasticsearch can resolve most of them to indices.
 _NO_NAMES = (
     *(b"", b"A", b"*", b"test-*", b"<test-*>", b"_all", b"a,b"),
     *(b"x:a", b"-a", b"a::data", b".", b"..", b"a/b"),
 )
-# Each of the others is one line of two.
+# Each of the following is one of the two lines of an item.
 _ACTIONS = (
     *(b"{", b"x", b"1", b"[]", b'"index"', b"null", b'{"index"', b'{"index":', b'{"index":{}'),
     b'{"index":{}]',

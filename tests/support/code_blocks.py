@@ -1,9 +1,9 @@
-"""Finds the code blocks of the documents, and runs those of a document from beginning to end.
+"""Finds the code blocks of the documents, and runs all blocks of a document in order.
 
-Blocks run in order, in one directory and against one server: shell commands by bash,
-Python in one namespace. A block with a title is a file of that name. A block after ``<!-- prints -->`` is
-the output of the block before it, where ``…`` matches anything. The test lists all other blocks,
-with the reason why they do not run.
+They share a directory and a server. Bash runs shell commands, and all Python blocks share a namespace.
+A block with a title is a file of that name. A block after ``<!-- prints -->`` is
+the expected output of the block before it, where ``…`` matches anything. The test lists every other block,
+with the reason why it does not run.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 _PLACES = ("README*.md", "docs/**/*.md", "examples/*.md", "clients/*/README.md")
-# Translated guides, and the guide that has the same code, which is run once.
+# Each translated guide, with the original, whose code is the same. Only the originals are run.
 TRANSLATED = {
     path: path.with_name(path.name.replace(".zh.", "."))
     for path in sorted(ROOT.glob("docs/guides/*.zh.md"))
-    # This one has other code: its editors have Chinese names.
+    # This guide has other code, in which editors have Chinese names.
     if path.name != "editors.zh.md"
 }
 DOCUMENTS = sorted({path for place in _PLACES for path in ROOT.glob(place)} - TRANSLATED.keys())
@@ -33,11 +33,11 @@ _BLOCK = re.compile(
     r"(?P<text>.*?)^ *```$",
     re.DOTALL | re.MULTILINE,
 )
-# Replacements in the documents' code while a test follows it.
+# The ports and hosts that are replaced in the documents' code.
 PORTS = ("9200", "9500", "9501", "8000")
 _HOSTS = re.compile(r"\b(?:sidecar-1|sidecar-2)(?=:\d)")
 RUN_S = 60
-# Stand-ins for packages and servers that are not available.
+# Stand-ins for packages that need other servers.
 STAND_INS = ROOT / "tests/support/stand_ins"
 
 
@@ -48,18 +48,18 @@ class Block(NamedTuple):
     line: int
     language: str
     title: str | None
-    # Whether it is the output of the block before it.
+    # Whether it is the expected output of the block before it.
     is_output: bool
     text: str
 
     @property
     def place(self) -> tuple[str, str]:
-        """Its document and its first line, by which the test lists it."""
+        """The document and the block's first line, which identify it in the test's list."""
         return self.document, self.text.splitlines()[0]
 
     @property
     def is_run(self) -> bool:
-        """Whether it is run, made a file, or compared with output."""
+        """Whether it is run, written to a file, or compared with output."""
         return self.is_output or self.title is not None or self.language in {"bash", "python"}
 
 
@@ -82,23 +82,23 @@ def blocks_of(path: Path) -> list[Block]:
 class Given(NamedTuple):
     """Files and commands that a document presupposes."""
 
-    # Their texts by name.
+    # The contents of the files by name.
     files: Mapping[str, str]
-    # For bash, and then for Python.
+    # Bash commands, which run before the Python program.
     commands: str
     program: str = ""
 
 
 class Follower:
-    """Runs the blocks of a document in its own directory."""
+    """Runs the blocks of a document in one directory."""
 
     def __init__(self, folder: Path, elasticsearch_url: str, command: str) -> None:
-        """Prepare commands and ports that stand for those of the document.
+        """Replace the commands and ports of the document.
 
         Args:
             folder: An empty directory.
             elasticsearch_url: Replaces `http://localhost:9200`.
-            command: A script that replaces `esdedup` and, under the other name, `python`.
+            command: The text of a script that replaces both `esdedup` and `python`.
         """
         self.folder = folder
         self._bin = folder / ".bin"
@@ -122,17 +122,17 @@ class Follower:
         }
 
     def prepare(self, given: Given) -> None:
-        """Make the files and run the commands that a document presupposes."""
+        """Write the files and run the commands that a document presupposes."""
         for name, text in given.files.items():
             (self.folder / name).write_text(text, "utf-8")
         for language, text in (("bash", given.commands), ("python", given.program)):
-            self.follow(Block("what is given", 0, language, None, False, text))
+            self.follow(Block("prerequisites", 0, language, None, False, text))
 
     def follow(self, block: Block, *, may_fail: bool = False) -> str:
         """Run a block, or write its file; return its output.
 
         Args:
-            block: Must not be an output.
+            block: Any block except an expected output.
             may_fail: Whether answers printed by curl may contain errors.
         """
         text = _HOSTS.sub("localhost", block.text)
@@ -165,14 +165,14 @@ class Follower:
 
     def _python(self, text: str, block: Block) -> str:
         printed = io.StringIO()
-        # So that tracebacks have the line numbers of the document.
+        # Leading empty lines give tracebacks the line numbers of the document.
         code = compile("\n" * block.line + text, str(ROOT / block.document), "exec")
         with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):
             exec(code, self._names)
         return printed.getvalue()
 
     def end(self) -> None:
-        """End what was started in the background."""
+        """Stop background processes, and close clients."""
         for pid in self._pids.read_text().split() if self._pids.exists() else ():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGTERM)

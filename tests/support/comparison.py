@@ -1,4 +1,4 @@
-"""Reference implementation, in numpy, of the comparison of whole texts."""
+"""Reference implementation of the comparison of whole texts, in numpy."""
 
 import math
 
@@ -23,7 +23,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     shorter = units[0]
     excess = (1 - rules.resemblance) * rules.short_excess
     needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
-    # Each text has half of the unshared figures, apart from those by which one text has more than the other.
+    # Each text has half of the unshared figures, once the surplus of the text with more is subtracted.
     more = figures[1] - figures[0]
     replaced, pairs = (
         np.maximum(unshared(one[name], other[name]) - more, 0) / 2
@@ -46,7 +46,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     replaceable = np.minimum(np.minimum(replaceable, most), rules.most_figures)
     contained = np.minimum(shared / smaller, 1)
     share = smaller / larger
-    # Texts of equal length that just resemble each other enough share this much: excerpts must share as much.
+    # The share that texts of equal length have in common at the threshold. Excerpts need at least as much.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
     is_form = _are_forms(one, other, own, runs_a_word, np.where(replaced > 0, 1, rules.names), rules)
     is_form &= (
@@ -100,7 +100,7 @@ def _are_forms(
     least: npt.NDArray[np.int64],
     rules: Agreement,
 ) -> npt.NDArray[np.bool_]:
-    """Return which texts differ by names alone, by the 30, 30 and 4 bits of their sketches."""
+    """Return which pairs differ only in names, by the parts (30, 30 and 4 bits) of their name sketches."""
     sketches = list(zip(one["name_sketch"].tolist(), other["name_sketch"].tolist(), strict=True))
     differ = [((ours ^ theirs) >> 30 & _NAMES, (ours ^ theirs) & _NAMES) for ours, theirs in sketches]
     words = np.array([has.bit_count() for has, _ in differ])
@@ -109,7 +109,7 @@ def _are_forms(
     more = np.array([((ours >> 60) - (theirs >> 60) + 8) % 16 - 8 for ours, theirs in sketches])
     longer = _counts(one["units"]) - _counts(other["units"])
     units_a_word = 2 / runs_a_word
-    # A word that one text repeats and the other has not comes two to six times.
+    # A word that one text repeats and the other lacks is assumed to occur two to six times.
     unexplained = np.abs(longer - 4 * more * units_a_word)
     forms: npt.NDArray[np.bool_] = (
         (names - np.abs(more) >= least)
@@ -130,7 +130,7 @@ def _ways(*ways: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
 
 
 def _counts(packed: npt.NDArray[np.uint16]) -> Floats:
-    """Return numbers from their 16 bits: from 32,768 on, they are in steps of 32."""
+    """Decode 16-bit counts, which increase in steps of 32 from 32,768 on."""
     numbers = packed.astype(np.float64)
     counts: Floats = np.where(packed < 2**15, numbers, (numbers - 2**15) * 32)
     return counts
@@ -146,7 +146,7 @@ def resemblance(one: Sketches, other: Sketches) -> Floats:
     ours, theirs = _codes(one), _codes(other)
     either = ((ours != 0) | (theirs != 0)).sum(axis=-1)
     same = ((ours == theirs) & (ours != 0)).sum(axis=-1)
-    # Different runs have equal codes by chance once in 3 times.
+    # Different runs have equal codes by chance in one of three cases.
     both = ((ours != 0) & (theirs != 0)).sum(axis=-1)
     share: Floats = np.clip((_CODES * same - both) / ((_CODES - 1) * np.maximum(either, 1)), 0.0, 1.0)
     return share
@@ -161,17 +161,17 @@ def _codes(sketches: Sketches) -> npt.NDArray[np.uint64]:
 
 
 def unshared(one: Sketches, other: Sketches) -> Floats:
-    """Estimate from odd sketches the least number of figures that texts do not share: float64 ``(n,)``."""
+    """Estimate from parity sketches how many figures texts do not share, at least: float64 ``(n,)``."""
     bits = [(first ^ second).bit_count() for first, second in zip(one.tolist(), other.tolist(), strict=True)]
     return np.array([_fewest_figures(each) for each in bits], np.float64)
 
 
 def _fewest_figures(odd_bits: int) -> int:
-    """Return the fewest figures that may make this many of 64 bits odd, within a standard deviation."""
+    """Return the fewest figures that set this many of 64 parity bits, within one standard deviation."""
     if odd_bits == 0:
         return 0
     for count in range(100):
-        # By how much a bit is more often even than odd, and two bits more often equal than different.
+        # The excess probability of an even over an odd bit, and of two equal over two different bits.
         even, equal = (1 - 2 / 64) ** count, (1 - 4 / 64) ** count
         variance = 64 / 4 * (1 - even**2) + 64 * 63 / 4 * (equal - even**2)
         if odd_bits - 0.5 - 32 * (1 - even) <= math.sqrt(max(variance - 1, 0)):

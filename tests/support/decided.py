@@ -1,4 +1,4 @@
-"""Decisions that no forest has made."""
+"""Assignments made without a forest."""
 
 from esdedup.ingest.actions import ArticleAction, addition_to
 
@@ -6,7 +6,7 @@ from esdedup.forest.model import Assignment, Kind
 
 
 def decide(article: ArticleAction, at: int) -> None:
-    """Make an article a root of its own, by its place among others."""
+    """Assign an article to a new root; the number `at` names its node and root."""
     article.assignment = Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b"")
     article.parts, article.routing = addition_to(
         article,

@@ -1,4 +1,4 @@
-"""A story, an excerpt that is too small to join it, copies of the excerpt; and a placeholder."""
+"""Articles with excerpts that are too small to join their stories, and articles replaced by a notice."""
 
 from random import Random
 from string import ascii_lowercase
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def sentences(seed: str, number: int) -> list[str]:
-    """Return sentences of ten random words; one in each half is longer, by which its excerpts are found."""
+    """Return sentences of ten random words; a longer one in each half makes excerpts findable."""
     chance = Random(seed)
     lengths = [14 if at in {number // 4, 3 * number // 4} else 10 for at in range(number)]
     words = [["".join(chance.choices(ascii_lowercase, k=7)) for _ in range(each)] for each in lengths]
@@ -14,9 +14,9 @@ def sentences(seed: str, number: int) -> list[str]:
 
 
 def articles() -> list[dict[str, Any]]:
-    """Return a story with a copy, two of its excerpts of 40 %, of which one has a copy, and another story.
+    """Return a story and its copy, two excerpts of 40 % of it, a copy of one excerpt, and another story.
 
-    Also one that a test may delete, and an excerpt of it.
+    The story `lost`, of which `lost-excerpt` is an excerpt, is one that a test may delete.
     """
     story, other, lost = sentences("story 2", 40), sentences("other", 40), sentences("lost 2", 40)
     texts = {
@@ -43,7 +43,7 @@ def articles() -> list[dict[str, Any]]:
 
 
 def placeholders() -> list[dict[str, Any]]:
-    """Return articles of five sites, each of which has the same notice in the place of its text."""
+    """Return articles of five sites, all with the same notice instead of their text."""
     titles = [
         "Ferry to the islands sails again",
         "Council argues about parking fees",

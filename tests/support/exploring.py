@@ -1,10 +1,10 @@
-"""Random examples in tests: how many, and from which seed.
+"""The number and the seed of random examples in tests.
 
-The seed is 0, so that a run repeats the last one, except by night: `make nightly` draws a new one. The header
-of a run shows its seed; ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
-examples: `make test` takes 25 where a test does not say otherwise, `make check` fewer, and `make nightly` 80
-times as many. By night, processes are killed at every request, and for more than the default profile; and
-tests on a node run in all of their ways, by day in one each (`tests/conftest.py`).
+The seed is 0, so all runs use the same examples, except `make nightly`, which draws a new seed. The header of
+a run shows the seed, and ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
+examples: `make test` runs 25 unless a test sets another number, `make check` fewer, and `make nightly` 80
+times as many. `make nightly` also kills processes at every request and with more than the default profile,
+and runs tests on a node with all of their parameters instead of one each (`tests/conftest.py`).
 """
 
 import os
@@ -16,13 +16,13 @@ import hypothesis
 
 from esdedup import CLASSIC, VERIFIED
 
-# In the environment, so that all processes of a run have the same.
+# Set in the environment, so that all processes of a run use the same values.
 EFFORT = float(os.environ.setdefault("ESDEDUP_TEST_EFFORT", "1"))
 SEED = int(os.environ.setdefault("ESDEDUP_TEST_SEED", str(secrets.randbelow(2**32)) if EFFORT > 1 else "0"))
 HEADER = f"ESDEDUP_TEST_SEED={SEED} ESDEDUP_TEST_EFFORT={EFFORT:g}"
 _EXAMPLES = 25
 PROFILES = [VERIFIED] if EFFORT <= 1 else [VERIFIED, CLASSIC]
-"""For tests that take a minute."""
+"""The profiles for tests that take a minute."""
 
 
 def times_effort(count: int) -> int:

@@ -16,7 +16,7 @@ PLACE = "src/tokens.rs:7"
 
 
 class _Parsed:
-    """Parsed texts of which some fail."""
+    """Parsed texts, some of which fail."""
 
     def __init__(self, parsed: _core.Parsed, faults: list[str], signature_faults: list[str]) -> None:
         self._parsed = parsed
@@ -57,7 +57,7 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """Raises once at each line of the watched calls."""
+    """Raises `Interrupted` once at each line of the watched functions."""
 
     def __init__(self, is_watched: Callable[[FrameType], bool]) -> None:
         self._is_watched = is_watched
@@ -70,7 +70,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Raise at the first line that is new."""
+        """Raise at the first line that has not raised before."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:

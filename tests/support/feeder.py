@@ -32,59 +32,58 @@ from tests.support.pages import pages
 
 TIMEOUT_S = 60.0
 _processes = multiprocessing.get_context("forkserver")
-# To start a process is to ask how all others have ended, which only one thread at a time can do.
+# Starting a process also polls whether earlier ones have ended, which only one thread at a time may do.
 _starting = threading.Lock()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Point:
-    """A moment in a process's life: one of its requests."""
+    """The request at which a process sends itself a signal."""
 
-    # The signal that the process sends itself there.
     signal: signal.Signals
-    # Only requests whose method, address and beginning match count.
+    # A regular expression for method, path and beginning of the body; other requests are not counted.
     matching: str = ""
-    # Which of them, from 1.
+    # The number of the matching request, from 1.
     number: int = 1
-    # Before it is sent, or when it has been sent and its answer will never be read.
+    # Before the request is sent, or after it is sent but before its answer is read.
     when: Literal["before", "unanswered"] = "before"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """The articles that a process feeds, and how."""
+    """The articles that a process feeds, and its options."""
 
     url: str
     index: str
     forest: str
     profile: Profile = CLASSIC
-    # If given, pages are fed instead of the stream, and teach at this pace.
+    # If given, web pages are fed instead of the stream, and boilerplate is learned at this pace.
     pace: Pace | None = None
-    # What the pages teach is learned before they are fed.
+    # Whether boilerplate is learned from all pages before they are fed.
     learns_first: bool = False
-    # Which articles of the stream.
+    # The first article of the stream, from 0, and their number.
     first: int = 0
     count: int = 20
     batch_size: int = 5
     lease_ttl_s: float = 30.0
     wait_s: float = 0.0
     point: Point | None = None
-    # The process waits here for the point, while its lease is renewed.
+    # The process pauses before this article until a renewal of its lease reaches the point.
     wait_before: int | None = None
 
     def articles(self) -> Iterator[dict[str, Any]]:
-        """Yield what is to be fed."""
+        """Yield the articles to feed."""
         end = self.first + self.count
         articles = stream.articles(end, self.profile) if self.pace is None else pages(end)
         return itertools.islice(articles, self.first, None)
 
     def resumed(self, first: int) -> "Job":
-        """Return the rest of the job, from an article on."""
+        """Return a job for the rest of the articles, from number `first` on."""
         return dataclasses.replace(self, first=first, count=self.first + self.count - first)
 
 
 class Feeder:
-    """A process that does a job; killed at the end if it still runs."""
+    """A process that does a job; leaving the context kills it."""
 
     def __init__(self, job: Job) -> None:
         _processes.set_forkserver_preload(["tests.support.feeder", "tests.support.forked"])
@@ -93,13 +92,13 @@ class Feeder:
         with _starting:
             self._process.start()
         its_end.close()
-        # What the server has acknowledged, with the roots that the forest gave, in order.
+        # The articles that the server has acknowledged, in order, with their roots.
         self.acknowledged: dict[str, str | None] = {}
-        # The requests that it made; the last one is where it stopped or died.
+        # The requests that it made, up to the one at which it stopped or died.
         self.requests: list[str] = []
-        # The error that it ended with: its name and what it says.
+        # The class name and message of the error that ended it.
         self.error: tuple[str, str] | None = None
-        # Zero, or the negative number of the signal that ended it; None while it lives.
+        # None until it has ended; negative if a signal ended it.
         self.exit_code: int | None = None
 
     def __enter__(self) -> Self:
@@ -119,11 +118,11 @@ class Feeder:
         return self._process.pid
 
     def hear(self, event: str) -> None:
-        """Wait until the process says so."""
+        """Wait until the process reports an event."""
         for each in self._events():
             if each == event:
                 return
-        raise AssertionError(f"the process has ended without saying {event!r}: {self.error}")
+        raise AssertionError(f"the process ended without reporting {event!r}: {self.error}")
 
     def wait_for_stop(self) -> None:
         """Wait until the process has stopped itself."""
@@ -137,7 +136,7 @@ class Feeder:
         os.kill(self.pid, signal.SIGCONT)
 
     def wait(self) -> None:
-        """Wait until it ends."""
+        """Wait until the process ends."""
         for _ in self._events():
             pass
         self._join()
@@ -149,25 +148,25 @@ class Feeder:
             self._process.join(0)
 
     def _events(self) -> Iterator[str]:
-        """Take note of all that the process says, until it ends."""
+        """Record and yield the events that the process reports, until it ends."""
         with contextlib.suppress(EOFError, ConnectionResetError):
             while True:
-                assert self._heard.poll(TIMEOUT_S), f"no word from process {self.pid}"
-                yield self._note(*self._heard.recv())
+                assert self._heard.poll(TIMEOUT_S), f"no event from process {self.pid}"
+                yield self._record(*self._heard.recv())
 
-    def _note(self, event: str, *told: Any) -> str:
+    def _record(self, event: str, *values: Any) -> str:
         if event == "acknowledged":
-            article_id, root = told
+            article_id, root = values
             self.acknowledged[article_id] = root
         elif event == "request":
-            self.requests.append(told[0])
+            self.requests.append(values[0])
         elif event == "error":
-            self.error = (told[0], told[1])
+            self.error = (values[0], values[1])
         return event
 
 
 def feed(job: Job) -> Feeder:
-    """Let a process do its job to the end."""
+    """Run a job in a process until the process ends."""
     with Feeder(job) as feeder:
         feeder.wait()
     return feeder
@@ -187,7 +186,7 @@ def _work(job: Job, tell: Connection) -> None:
     try:
         with (
             job.pace.kept() if job.pace else contextlib.nullcontext(),
-            # It may be started while the server is away.
+            # Waits if the process is started while the server is down.
             client_of(job.url) as client,
             Dedup(
                 client,
@@ -201,9 +200,9 @@ def _work(job: Job, tell: Connection) -> None:
             if job.learns_first:
                 dedup.learn(RawPage(each["text"], None, each["id"]) for each in job.articles())
             enriched = dedup.enrich(
-                actions(), on_assigned=lambda article, said: roots.update({article.name: said.root})
+                actions(), on_assigned=lambda article, made: roots.update({article.name: made.root})
             )
-            # Servers are killed and started again.
+            # Retries while tests kill and restart the server.
             for _, result in helpers.streaming_bulk(patient(client), enriched, chunk_size=job.batch_size):
                 article_id = result["index"]["_id"]
                 tell.send(("acknowledged", article_id, roots[article_id]))
@@ -212,7 +211,7 @@ def _work(job: Job, tell: Connection) -> None:
 
 
 def _reach(point: Point | None, tell: Connection, reached: threading.Event) -> None:
-    """Report each request to the server, and act when the point is reached."""
+    """Report each request through `tell`, and send the signal when the point is reached."""
     plain = elastic_transport.Urllib3HttpNode.perform_request
     seen = 0
 

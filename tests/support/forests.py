@@ -1,4 +1,4 @@
-"""An index of articles and its forest: fed, read, and changed without its owner."""
+"""Helpers that feed, read and change an index of articles and its forest."""
 
 import json
 import threading
@@ -34,7 +34,7 @@ LOOKUPS: dict[str, dict[str, Any]] = {
     "both": {"lookup": "search", "memory_bytes": 2**30},
     "in memory": {"lookup": "memory", "memory_bytes": 2**30},
 }
-"""How a store may find its nodes."""
+"""The ways in which a store can find nodes."""
 
 in_each_way = pytest.mark.parametrize("lookup", LOOKUPS.values(), ids=LOOKUPS)
 
@@ -62,7 +62,7 @@ def feed(es: Elasticsearch, dedup: Dedup, index: str, articles: list[dict[str, A
 def feed_sample(
     es: Elasticsearch, name: Names, profile: Profile, *, lookup: Lookup | None = None
 ) -> tuple[str, str]:
-    """Make an index of the sample's articles, and its forest."""
+    """Feed the sample's articles to a new index and forest; return their names."""
     index, forest = name("articles"), name("forest")
     with Dedup(es, forest=forest, profile=profile, lookup=lookup) as dedup:
         dedup.setup(index)
@@ -83,7 +83,7 @@ def nodes(es: Elasticsearch, forest: str) -> dict[str, StoredNode]:
 
 
 def all_nodes(index: ForestIndex) -> Iterator[StoredNode]:
-    """Yield the nodes of a forest that can be read, by tree."""
+    """Yield the readable nodes of a forest, tree by tree."""
     if index.log is not None:
         index.run(index.log.update())
     misplaced: list[StoredNode] = []
@@ -92,14 +92,14 @@ def all_nodes(index: ForestIndex) -> Iterator[StoredNode]:
 
 
 def without_pages(found: dict[str, StoredNode]) -> list[StoredNode]:
-    """Return nodes without their content hashes: which of several a document has does not matter."""
+    """Return nodes without their content hashes, because a document may hold any of several."""
     return sorted(node._replace(page="", page_seen_ms=NO_TIME) for node in found.values())
 
 
 def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
-    """Return the content hashes that are remembered, with their nodes and when they were last seen.
+    """Return the remembered content hashes, with their nodes and when they were last seen.
 
-    Of several documents for one content hash, the latest counts.
+    If several documents hold a content hash, the latest one is used.
     """
     es.indices.refresh(index=forest)
     index = ForestIndex.find(es, forest)
@@ -117,19 +117,19 @@ def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
 
 
 def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:
-    """Return a node of `classic`, made and seen then: its id is its simhash."""
+    """Return a node of `classic`, whose id is its simhash, made and last seen at `ms`."""
     return StoredNode(node_id, root, from_hex([node_id]).tobytes(), seq, ms, ms)
 
 
 def document(es: Elasticsearch, forest: str, stored: Stored) -> dict[str, Any]:
-    """Return a node or page as the forest's index should have it."""
+    """Return the document that the forest's index stores for a node or content hash."""
     index = ForestIndex.find(es, forest)
     ((_, body),) = documents([stored], index.relation)
     return body
 
 
 def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
-    """Write nodes or content hashes directly, without an owner or regard for the laws."""
+    """Write nodes or content hashes directly, bypassing the owner and the laws."""
     index = ForestIndex.find(es, forest)
     if index.log is not None:
         _write_log(es, index, changed, State())
@@ -140,7 +140,7 @@ def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
 
 
 def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
-    """Delete nodes or content hashes directly, without an owner or regard for the laws."""
+    """Delete nodes or content hashes directly, bypassing the owner and the laws."""
     index = ForestIndex.find(es, forest)
     if index.log is None:
         for each in document_ids:
@@ -170,7 +170,7 @@ def renewing_threads() -> set[threading.Thread]:
 
 
 def expire_lease(es: Elasticsearch, forest: str) -> None:
-    """Make the lease on the forest look expired to everybody but its owner."""
+    """Make the lease on the forest look expired to every process except its owner."""
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
 
@@ -184,7 +184,7 @@ def a_leaf(found: dict[str, StoredNode]) -> StoredNode:
 
 
 def assert_rearrivals_are_known(es: Elasticsearch, index: str, forest: str, profile: Profile) -> None:
-    """Assert that each article, fed again, gets the root that it has."""
+    """Assert that feeding the articles again gives each its present root."""
     before = roots(es, index)
     with Dedup(es, forest=forest, profile=profile) as dedup:
         again = dedup.enrich({"_index": index, **article} for article in ARTICLES)
@@ -192,7 +192,7 @@ def assert_rearrivals_are_known(es: Elasticsearch, index: str, forest: str, prof
 
 
 def stories(count: int) -> list[list[str]]:
-    """Return sentences in three versions, which for `classic` are near each other but not equal."""
+    """Return sentences in three versions each, which in `classic` are near each other but not equal."""
     random = Random(1)
     fingerprinter = Fingerprinter(CLASSIC)
     words = ["会议", "公司", "市场", "经济", "发展", "政府", "研究", "技术", "项目", "企业", "合作", "投资"]

@@ -1,4 +1,4 @@
-"""Imported once by the process that feeders are forked from: does slow initialisation for all of them."""
+"""The slow initialisation of feeders, imported once by the process from which they are forked."""
 
 import gc
 
@@ -9,6 +9,6 @@ from tests.support import stream
 for _profile in (CLASSIC, VERIFIED):
     Fingerprinter(_profile).fingerprint(["云陵地铁 warm up"])
 stream.words()
-# Skip tearing down inherited objects when a feeder ends: half of its processor time.
+# Do not collect inherited objects when a feeder ends, which would take half of its processor time.
 gc.collect()
 gc.freeze()

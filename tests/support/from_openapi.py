@@ -1,6 +1,6 @@
 """Generates valid and nearly valid requests from the description of an API (OpenAPI 3.1).
 
-Supports only what our own descriptions use, and fails at anything else.
+Supports only the parts of OpenAPI that our own descriptions use, and fails for all others.
 """
 
 import dataclasses
@@ -25,11 +25,11 @@ _TEXTS = st.one_of(
     st.just("x" * 3_000),
 )
 _NUMBERS = st.sampled_from([0, 1, -1, 2, 100, _LONG, -_LONG - 1, 10**400, 1.5, 1e308, True])
-# Values of a wrong type for any description.
+# Values whose type is wrong for most schemas.
 _ODD: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), _NUMBERS, _TEXTS, st.just([]), st.just({}), st.just([[[]]]), st.just({"": None})
 )
-# Bodies that are invalid JSON, or odd.
+# Bodies that are invalid or unusual JSON.
 _RAW = st.one_of(
     st.binary(max_size=40),
     st.sampled_from(
@@ -46,7 +46,7 @@ class Sent:
     target: str
     headers: dict[str, str]
     body: bytes
-    # The statuses that the description names.
+    # The statuses that the description documents.
     answers: tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ class Description:
         """Return requests for all operations.
 
         Args:
-            known: Values that exist, by the name of a parameter or field: otherwise nothing would be found.
+            known: Existing values by the name of a parameter or field, so that some requests find something.
         """
         return st.sampled_from(self.operations).flatmap(lambda each: self._of(*each, known=known))
 
@@ -77,7 +77,7 @@ class Description:
         content = operation.get("requestBody", {}).get("content", {})
         media_type, described = next(iter(content.items()), (_JSON, None))
         schema = None if described is None else described["schema"]
-        # Elsewhere another method is for Elasticsearch, which would make an index.
+        # Other paths are passed on to Elasticsearch, where another method would create an index.
         is_owned = path.startswith(_OWNED)
 
         @st.composite
@@ -111,7 +111,7 @@ class Description:
         return build()
 
     def _value(self, draw: st.DrawFn, schema: Schema, known: Mapping[str, list[str]], name: str) -> Any:
-        """Return a value that is described so, mostly."""
+        """Return a value that matches the schema in most cases."""
         if not draw(st.integers(0, 11)):
             return draw(_ODD)
         if name in known and draw(st.integers(0, 3)):

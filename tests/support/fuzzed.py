@@ -1,4 +1,4 @@
-"""A sidecar for requests that no client library would send, with checks of its state afterwards."""
+"""A sidecar for requests that no client library would send, with checks of its state."""
 
 import contextlib
 import dataclasses
@@ -16,9 +16,9 @@ from tests.support.forests import ARTICLES
 from tests.support.names import Names
 from tests.support.sidecar_process import START_S, SidecarProcess, running, until
 
-# An answer takes some milliseconds.
+# Answers normally take some milliseconds.
 HANG_S = 20.0
-# Of a request, also in a compressed body.
+# The largest body of a request, before and after decompression.
 MOST_BYTES = 300_000
 JSON_TYPE = {"Content-Type": "application/json"}
 ONE = ARTICLES[0]
@@ -34,7 +34,7 @@ class Answer:
 
     @property
     def type(self) -> str:
-        """The type of its error, empty if it is none."""
+        """The type of its error; empty if there is none."""
         with contextlib.suppress(ValueError, AttributeError):
             error = json.loads(self.body).get("error", "")
             return str(error.get("type", "")) if isinstance(error, dict) else ""
@@ -47,7 +47,7 @@ class Answer:
 
 
 class Server:
-    """Takes any bytes."""
+    """A server to which any bytes can be sent."""
 
     def __init__(self, url: str) -> None:
         address = urlsplit(url)
@@ -63,7 +63,7 @@ class Server:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two indices that get the same requests: one through the sidecar, the other without it."""
+    """Two indices that get the same requests: `ours` through the sidecar, `theirs` directly."""
 
     ours: str
     theirs: str
@@ -79,7 +79,7 @@ class Fuzzed:
     forest: str
     set_up: Pair
     plain: Pair
-    # Of `ONE`.
+    # The root of `ONE`.
     root: str
 
     def both(self, pair: Pair, path: str, body: bytes, headers: dict[str, str]) -> tuple[Answer, Answer]:
@@ -89,12 +89,12 @@ class Fuzzed:
         return ours, self.elasticsearch.send("POST", path.format(index=pair.theirs), body, headers)
 
     def articles(self, es: Elasticsearch) -> dict[str, dict[str, Any]]:
-        """Return what was written through the sidecar, by id; each with a text has a root."""
+        """Return the articles written through the sidecar, by id; check that each with a text has a root."""
         es.indices.refresh(index=self.set_up.ours)
         found = {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=self.set_up.ours)}
         roots = {id_: each.get("dedup", {}).get("root") for id_, each in found.items()}
         assert [id_ for id_, each in found.items() if each.get("text") and not roots[id_]] == []
-        # That is forged.
+        # Only forged roots have this value.
         assert "x" not in roots.values()
         return found
 
@@ -106,16 +106,16 @@ class Fuzzed:
         assert self.process.process.poll() is None
 
     def check_is_idle(self) -> None:
-        """Check that no request is in progress, and that none met an unexpected error."""
+        """Check that no request is in progress, and that none raised an unexpected error."""
         for name in ("requests_in_progress", "request_bodies_bytes", "queue_articles"):
             until(lambda name=name: self.process.metric(f"esdedup_{name}") == 0, START_S)  # type: ignore[misc]
         assert "Traceback" not in self.process.log, self.process.log
 
 
 def check_bulk(body: bytes, ours: Answer, theirs: Answer) -> None:
-    """Check the sidecar's answer to a bulk request, by what Elasticsearch alone says.
+    """Compare the sidecar's answer to a bulk request with Elasticsearch's own.
 
-    The sidecar may refuse what Elasticsearch takes: the request for an action line, and one item with 400.
+    The sidecar may be stricter: reject the request for an action line, or an item with status 400.
     """
     if ours.status != 200:
         assert ours.status == theirs.status or b"Malformed action/metadata line" in ours.body, ours.body
@@ -123,12 +123,12 @@ def check_bulk(body: bytes, ours: Answer, theirs: Answer) -> None:
     items = ours.items
     assert all(values["status"] < 500 for _, values in items), items
     if theirs.status != 200:
-        # For an item that it has not got from the sidecar, or not so.
+        # Elasticsearch has rejected the request for an item that the sidecar drops or rewrites.
         assert [name for name, _ in items] == [each.operation for each in read_bulk(body, index="a")]
         return
     assert [name for name, _ in items] == [name for name, _ in theirs.items]
     for (_, our), (_, their) in zip(items, theirs.items, strict=True):
-        # What the sidecar has refused is missing later.
+        # Later items may refer to one that the sidecar has rejected.
         is_same = our["status"] < 300 or our["status"] in {404, 409} or our["status"] == their["status"]
         assert is_same or _is_refused(our), (our, their)
 
@@ -139,7 +139,7 @@ def _is_refused(values: dict[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def fuzzed(es: Elasticsearch, url: str, name: Names) -> Iterator[Fuzzed]:
-    """Yield a sidecar, and the indices that it is asked to write."""
+    """Yield a sidecar, with the indices to write to."""
     forest = name("forest")
     set_up = Pair(ours=name("ours"), theirs=name("theirs"))
     plain = Pair(ours=name("ours-plain"), theirs=name("theirs-plain"))

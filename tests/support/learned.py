@@ -1,4 +1,4 @@
-"""Comparable form of what a forest has learned about boilerplate; and faster learning for tests."""
+"""Learned boilerplate in a form that tests can compare, and faster learning."""
 
 import contextlib
 import dataclasses
@@ -17,18 +17,18 @@ from esdedup.elastic.forest import writer
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
 
 TABLES = ("pages", "sites", "passages", "contexts")
-# Of a row of "contexts": those of the pages of a site.
+# The columns of a row of "contexts" that describe the pages of a site.
 SITE_COLUMNS = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """How soon something is learned from pages, and how soon it is forgotten."""
+    """How soon boilerplate is learned from pages, and how soon it is forgotten."""
 
     block_pages: int = 4
     period_records: int = 90
     document_bytes: int = 1_000
-    # Changes of more bytes take several documents, of which two are written at once.
+    # Larger changes are split into several documents, which are written two at a time.
     part_bytes: int = 1_000_000
 
     @contextlib.contextmanager
@@ -50,7 +50,7 @@ def last_learned_page(boilerplate: Boilerplate) -> int:
 
 
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
-    """Return everything that decides how later pages are judged."""
+    """Return everything that decides which passages of later pages are left out."""
     arrays, window = arrays_of(boilerplate.everything()), boilerplate.window
     found: dict[str, Any] = {
         "last page": last_learned_page(boilerplate),
@@ -60,7 +60,7 @@ def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     for name in TABLES:
         keys, values = arrays[f"{name}_keys"], arrays[f"{name}_values"]
         is_valid = values & ~np.uint32(LEARNED) >= window.former_from
-        # The first value of a row is a page; of contexts each of the last ones as well.
+        # The first value of a row is a page, and so is each value after the site's columns in "contexts".
         counts = {"sites": 2, "contexts": SITE_COLUMNS}.get(name, 1)
         is_valid[:, :counts] = is_valid[:, :1]
         values = np.where(is_valid, values, 0)
@@ -69,13 +69,13 @@ def contents(boilerplate: Boilerplate) -> dict[str, Any]:
 
 
 def learned(es: Elasticsearch, forest: str) -> dict[str, Any]:
-    """Return what a forest has learned, as its documents say."""
+    """Return the boilerplate that the documents of a forest contain."""
     es.indices.refresh(index=forest)
     return contents(LearnedLog(forest, execute(es, read_learned(forest))).boilerplate)
 
 
 def documents(es: Elasticsearch, forest: str) -> list[str]:
-    """Return the ids of the documents of what was learned, in their order."""
+    """Return the ids of the documents of learned boilerplate, in order."""
     es.indices.refresh(index=forest)
     query = {"exists": {"field": "learned"}}
     hits = es.search(index=forest, query=query, sort=["learned"], size=1_000)["hits"]["hits"]

@@ -1,4 +1,4 @@
-"""Reference model of the laws of the forest: plain and exhaustive, one arrival at a time."""
+"""Reference model of the forest's laws: simple, exhaustive, one arrival at a time."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class ModelNode:
     seq: int
     seen: int
     made: int
-    # Of a root: the root that it is a part of, and one that is a part of it.
+    # Only for a root: the root that contains it, and a root that it contains.
     part_of: str | None = None
     has_part: str | None = None
     indexed: set[int] = dataclasses.field(default_factory=set)
@@ -30,7 +30,7 @@ class ModelNode:
 
 @dataclasses.dataclass
 class ModelPage:
-    # None: it got none.
+    # None if the article got no node.
     node: ModelNode | None
     seen: int
 
@@ -55,7 +55,7 @@ class Model:
         self.near = near
         self.may_join = may_join
         self.is_part = is_part
-        # None: the more leaves, the better.
+        # None prefers the root with the most leaves.
         self.resemblance = resemblance
         self.representatives = representatives
         self.in_common = in_common
@@ -73,7 +73,7 @@ class Model:
     def assign(
         self, node_id: str | None, page: int, time: int, *, now: int, addresses: frozenset[int] = frozenset()
     ) -> tuple[str, str | None, str | None, str | None, str | None, int, int]:
-        """Return kind, node, root, what that is a part of and has as one, seq and the forest's time."""
+        """Return the kind, the node, its root, the root's two links, the seq and the forest's time."""
         self.seq += 1
         own = self.time
         if time != NO_TIME and time <= now + DAY_MS:
@@ -123,7 +123,7 @@ class Model:
         return kind, node.name, root_node.name, *links, self.seq, self.time
 
     def linked(self, text: str, found: list[ModelNode], is_linked: Pairwise) -> str | None:
-        """Return the name of the best root that is linked so, of those that are near or linked at all."""
+        """Return the name of the best root for which `is_linked` is true, among near or linked roots."""
         roots = {
             other.root
             for other in found
@@ -133,9 +133,10 @@ class Model:
         return root and self.nodes[root].name
 
     def roots_of_versions(self, new: ModelNode, found: list[ModelNode]) -> set[str]:
-        """Return the roots of versions before, if enough of those that are found go on up to this one.
+        """Return the roots of earlier versions, if enough of the versions found form a chain to the new one.
 
-        For each that does not, four must do, or one if it is less than half as long as this one.
+        Each version outside the chain requires four in it, or only one if it is less than half as long as
+        the new text.
         """
 
         def is_next(later: ModelNode, before: ModelNode) -> bool:
@@ -158,7 +159,7 @@ class Model:
         return {each.root for each in going if is_next(new, each) and self.has_root(new.id, each.root)}
 
     def best(self, text: str, roots: set[str]) -> str | None:
-        """Return the root with the best claim to a text, the oldest of several; None if there is none."""
+        """Return the root with the best claim to a text, in a tie the oldest; None without roots."""
         return min(
             roots, key=lambda each: (-self.claim(text, each), self.nodes[each].seq, each), default=None
         )
@@ -169,12 +170,12 @@ class Model:
         return sum(self.lives(each) for each in self.nodes.values() if each.root == root != each.id)
 
     def remember(self, page: int, node: ModelNode | None) -> None:
-        # 0 stands for a text without letters and digits.
+        # 0 is the content hash of every text without letters and digits.
         if page:
             self.pages[page] = ModelPage(node, self.rounded())
 
     def remembered(self) -> set[tuple[int, str | None, int]]:
-        """Return the pages that are remembered, with their nodes and when they were last seen."""
+        """Return the remembered content hashes, with their nodes and when they were last seen."""
         return {
             (page, None if each.node is None else each.node.id, each.seen)
             for page, each in self.pages.items()
@@ -219,5 +220,5 @@ def distance(one: str, other: str) -> int:
 
 
 def own_key(addresses: frozenset[int]) -> set[int]:
-    """Return the one address that is a key, none if there is none: the greatest, which is a link."""
+    """Return the only address that is a key: the greatest, which is the link if there is one."""
     return {max(addresses)} if addresses else set()

@@ -1,4 +1,4 @@
-"""Names of indices that no other test has."""
+"""Unique names for the indices of tests."""
 
 import contextlib
 import secrets
@@ -11,7 +11,7 @@ Names = Callable[[str], str]
 
 @contextlib.contextmanager
 def new_names(es: Elasticsearch) -> Iterator[Names]:
-    """Yield a function that makes names; the indices are deleted at the end."""
+    """Yield a function that returns new names; delete the indices at the end."""
     names: list[str] = []
 
     def name(what: str) -> str:
@@ -19,6 +19,6 @@ def new_names(es: Elasticsearch) -> Iterator[Names]:
         return names[-1]
 
     yield name
-    # Together, but for the length of an address: each deletion is a new state of the cluster.
+    # Each request changes the cluster's state once, and the length of a URL is limited.
     for at in range(0, len(names), 50):
         es.indices.delete(index=names[at : at + 50], ignore_unavailable=True)

@@ -50,7 +50,7 @@ rootLogger.appenderRef.console.ref = console
 
 @contextlib.contextmanager
 def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]:
-    """Start a node, and yield its address; it also stops by itself, and when this process ends."""
+    """Start a node and yield its address; it stops at the latest after its lifetime or with this process."""
     jars = _installed()
     with server.data_directory() as home:
         given = ("--jars", str(jars), "--home", str(home), "--heap", heap, "--lifetime-s", str(lifetime_s))
@@ -58,7 +58,7 @@ def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
-                # The last line that it writes says where it listens.
+                # It prints its address once it is ready.
                 yield next(line.split()[1] for line in process.stdout if line.startswith("listening "))
             finally:
                 process.terminate()
@@ -67,7 +67,7 @@ def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]
 
 @tenacity.retry(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(5.0), reraise=True)
 def _installed() -> Path:
-    """Return the home of the jars, after downloading them if need be."""
+    """Return the directory of the jars, after downloading them if necessary."""
     home = platformdirs.user_cache_path("esdedup") / "opensearch" / VERSION
     home.parent.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(home.parent / "install.lock"):

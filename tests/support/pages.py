@@ -1,4 +1,4 @@
-"""Invented web pages: different articles amid the same passages."""
+"""Invented web pages: different articles surrounded by the same passages."""
 
 import random
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _MOST_LETTERS = 500
 
 
 def pages(count: int, *, sites: int = 3, seed: int = 10) -> Iterator[dict[str, Any]]:
-    """Yield the beginnings of articles of the sample corpus, each on a page of one of some sites.
+    """Yield the beginnings of sample articles, each on a page of one of several sites.
 
     The boilerplate of a site is longer than its articles: until it is learned, unrelated pages of a site are
     near each other.
@@ -44,19 +44,19 @@ def pages(count: int, *, sites: int = 3, seed: int = 10) -> Iterator[dict[str, A
         yield {"id": article["id"], "text": text}
 
 
-# They end as sentences of an article do, so they are boilerplate only once they have been seen.
+# Complete sentences, which are left out only after they have been learned as boilerplate.
 MAIL = "Sign up for the Harbour Mail morning briefing, which reaches your inbox before seven."
 RIGHTS = "Nothing on this site may be copied without the written consent of the Harbour Mail."
 VALLEY_RIGHTS = "The Valley Post answers for no text that readers send to the newsroom."
-# A list is left out before anything is known.
+# Lists are left out even before anything has been learned.
 MENU = "Home\n\nWeather\n\nSports\n\nCulture"
 HARBOUR, VALLEY = "harbour.example", "valley.example"
-# Two blocks of pages, after which what both sites have is learned.
+# Two blocks of pages, after which the passages of both sites have been learned.
 ENOUGH = 128
 
 
 def article(number: int) -> str:
-    """Return a text of six sentences that is like no other number's."""
+    """Return a text of six sentences that resembles no other number's text."""
     draw = Random(f"article {number}")
     sentences = (
         " ".join("".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(12))
@@ -72,7 +72,7 @@ def page(text: str, site: str) -> str:
 
 
 def stored_page(number: int, site: str, name: str | None = None) -> dict[str, Any]:
-    """Return the page of an article as an action has it."""
+    """Return an article on a page, as the source of an action."""
     return {
         "_id": name or f"page-{number}",
         "title": f"Article {number}",
@@ -83,9 +83,10 @@ def stored_page(number: int, site: str, name: str | None = None) -> dict[str, An
 
 
 def feed_pages(es: Elasticsearch, name: Names) -> tuple[str, str]:
-    """Make an index of pages, and its forest: `early` came before anything was learned, `late` after it.
+    """Feed pages to a new index and forest; return their names.
 
-    Both have the same article, on different sites.
+    The article `early` is fed before any boilerplate is learned. `late` is fed afterwards; it is the same
+    article on another site.
     """
     index, forest = name("pages"), name("forest")
     pages = [stored_page(number, (HARBOUR, VALLEY)[number % 2]) for number in range(1, ENOUGH)]

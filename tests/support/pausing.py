@@ -1,4 +1,4 @@
-"""A proxy in front of Elasticsearch that notices a request, and may stall from then on."""
+"""A proxy in front of Elasticsearch that detects a request, and can stall after it."""
 
 import contextlib
 import socket
@@ -20,7 +20,7 @@ class Pausing:
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
 
     def serve(self) -> None:
-        """Accept connections until it is closed."""
+        """Accept connections until the proxy is closed."""
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._listening.accept()
@@ -29,7 +29,7 @@ class Pausing:
                     threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
 
     def close(self) -> None:
-        """Let all connections end."""
+        """Stop accepting connections, and let stalled ones continue."""
         self._ended.set()
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -46,7 +46,7 @@ class Pausing:
 
 @contextlib.contextmanager
 def pausing(url: str, word: bytes, *, pauses: bool) -> Iterator[Pausing]:
-    """Yield such a server."""
+    """Run a `Pausing` proxy."""
     server = Pausing(url, word, pauses=pauses)
     threading.Thread(target=server.serve, daemon=True).start()
     try:

@@ -1,8 +1,8 @@
-"""Starts `esdedup` and `python` quickly: a process that has imported everything forks for each call.
+"""Runs `esdedup` and `python` quickly: a process that has imported everything forks for each call.
 
-Starting Python and importing take most of the time of a short command. `serve` waits for calls; the script
-of `CALL` calls it as one would the command, with its own input, output, directory and environment. Servers
-are left running in the background: a call returns when they answer.
+Starting Python and importing modules take most of the time of a short command. `serve` waits for calls. The
+script `CALL` replaces the command; it sends its arguments, standard streams, directory and environment.
+A command that starts a server returns once the server answers, and leaves it running.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 START_S = 60
 MOST_BYTES = 1_000_000
 MOST_DESCRIPTORS = 1_024
-# Python without the `site` module: it starts in a few hundredths of a second.
+# Runs without the `site` module, so it starts in a few hundredths of a second.
 CALL = """#!{python} -ISE
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
@@ -39,7 +39,7 @@ with socket.socket(socket.AF_UNIX) as server:
     code = server.recv(1)
 sys.exit(code[0] if code else 70)
 """
-# The option of each server for its port, and the path at which it answers.
+# By command, the path at which its server answers once it is ready.
 _READY = {"sidecar": "/readyz", "serve": "/"}
 
 
@@ -84,7 +84,7 @@ def _answer(calling: socket.socket) -> NoReturn:
     if Path(path).name == "python":
         code = _run(lambda: _run_file(arguments), descriptors)
     elif arguments[0] == "node":
-        # It is there already.
+        # The tests' server is already running.
         code = 0
     elif arguments[0] in _READY and "--print-config" not in arguments:
         code = _start(arguments, Path(environment["ESDEDUP_FOLLOWED_PIDS"]), errors=descriptors[2])
@@ -100,14 +100,14 @@ def _run_command(arguments: list[str]) -> None:
 
 
 def _run_file(arguments: list[str]) -> None:
-    """Do what Python does with a file, and with its arguments."""
+    """Run a Python file with its arguments, as `python` does."""
     sys.argv = arguments
     sys.path[:0] = [str(Path(arguments[0]).parent.resolve()), *os.environ["PYTHONPATH"].split(":")]
     runpy.run_path(arguments[0], run_name="__main__")
 
 
 def _run(program: Callable[[], None], descriptors: list[int]) -> int:
-    """Run a program in a process of its own; return its exit code."""
+    """Run a program in a child process; return its exit code."""
     child = os.fork()
     if child == 0:
         _become(program, descriptors)
@@ -115,10 +115,10 @@ def _run(program: Callable[[], None], descriptors: list[int]) -> int:
 
 
 def _become(program: Callable[[], None], descriptors: list[int]) -> NoReturn:
-    """Run a program in this process, with these for input, output and errors, and end with it."""
+    """Run a program in this process with other standard streams, then exit."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
-    # A server that kept the output of the call open would keep the caller waiting for its end.
+    # The caller reads until every copy of its output is closed, and a server would keep one open.
     os.closerange(3, MOST_DESCRIPTORS)
     code = 1
     try:
@@ -135,7 +135,7 @@ def _become(program: Callable[[], None], descriptors: list[int]) -> NoReturn:
 
 
 def _start(arguments: list[str], pids: Path, *, errors: int) -> int:
-    """Start a server in the background; return when it answers, or has ended."""
+    """Start a server in the background; return 0 once it answers, or 1 if it fails."""
     ports = dict(zip(("sidecar", "serve"), os.environ["ESDEDUP_FOLLOWED_PORTS"].split(), strict=True))
     if "--port" not in arguments:
         arguments = [*arguments, "--port", ports[arguments[0]]]
@@ -158,7 +158,7 @@ def _start(arguments: list[str], pids: Path, *, errors: int) -> int:
 
 
 def _answers(url: str) -> bool:
-    """Return whether a server is ready, or a standby that knows the owner."""
+    """Return whether a server is ready, or is a standby that knows the owner."""
     try:
         urllib.request.urlopen(url, timeout=5).close()
     except urllib.error.HTTPError as refused:
@@ -169,10 +169,10 @@ def _answers(url: str) -> bool:
 
 @contextlib.contextmanager
 def ready(folder: Path) -> Iterator[str]:
-    """Yield the script to call, while such a process runs."""
+    """Run a process that serves calls; yield the text of the script that calls it."""
     path = folder / "socket"
     command = [sys.executable, "-m", "tests.support.ready_command", str(path)]
-    # Its forks need no threads of numpy's.
+    # The forks need no numpy threads.
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
     try:
         while not path.exists():

@@ -1,8 +1,7 @@
 """Fixtures with the stored formats of a released version: ``python -m tests.support.released`` writes them.
 
-`write` feeds a server, and keeps in a folder what the version stored there, the files that its commands made,
-and what it answered. `restore` puts the indices into a server again. The folder of a version that was
-released is never written again.
+`write` feeds a server, and saves the indices, the files that commands wrote and the answers in a folder.
+`restore` loads the saved indices into a server. The folder of a released version is never rewritten.
 """
 
 import contextlib
@@ -34,7 +33,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 _OF_THE_SERVER = {"creation_date", "provided_name", "uuid", "version", "routing", "replication"}
 _INDICES = ("news", "news-forest", "wire", "wire-forest")
 WIRE_FIELDS = Fields(text="body", title="headline", time="date", source="agency", link="link")
-# Nothing expires, whenever the fixture is read.
+# Long enough that nothing has expired when a fixture is read.
 RETENTION = timedelta(days=36_500)
 _BATCH = 40
 _SENTENCES = 3
@@ -42,26 +41,26 @@ _SAMPLE = 120
 
 
 def name_of(folder: Path, what: str) -> str:
-    """Return the name of an index: roots and cursors contain it, so that it is always the same."""
+    """Return the name of an index, which is always the same because roots and cursors contain it."""
     return f"esdedup-{folder.name}-{what}"
 
 
 def dedup_of(es: Elasticsearch, folder: Path, what: str) -> Dedup:
-    """Feed the forest of `news` or of `wire`, of which each has its own names of fields."""
+    """Return the `Dedup` for `news` or `wire`, whose articles have different field names."""
     fields = WIRE_FIELDS if what == "wire" else None
     forest = name_of(folder, f"{what}-forest")
-    # What is kept of a forest are the documents of its nodes, which one in memory does not have.
+    # The fixture saves a document for each node, which a forest with look-up in memory does not write.
     how: dict[str, Any] = {"fields": fields, "batch_size": _BATCH, "lookup": "search"}
     return Dedup(es, forest=forest, retention=RETENTION, **how)
 
 
 def reader_of(es: Elasticsearch, folder: Path) -> Reader:
-    """Read the version's articles, with the names of fields that the indices keep."""
+    """Return a reader of the version's articles, which takes field names from the indices."""
     return Reader(es, forest=name_of(folder, "news-forest"))
 
 
 def _articles() -> Iterator[dict[str, Any]]:
-    """Yield articles with the usual names: on the pages of two sites, and as they are."""
+    """Yield articles with the default field names: first on pages of two sites, then without boilerplate."""
     for number, each in enumerate(sample.articles(ENOUGH)):
         short = ". ".join(each["text"].split(". ")[:_SENTENCES])
         site = (HARBOUR, VALLEY)[number % 2]
@@ -78,7 +77,7 @@ def _articles() -> Iterator[dict[str, Any]]:
 
 
 def _wire_articles() -> Iterator[dict[str, Any]]:
-    """Yield articles whose fields have other names."""
+    """Yield articles with other field names."""
     for each in sample.articles(40):
         yield {
             "_id": f"wire-{each['id']}",
@@ -90,7 +89,7 @@ def _wire_articles() -> Iterator[dict[str, Any]]:
 
 
 def _later_articles() -> Iterator[dict[str, Any]]:
-    """Yield what comes after all that: edited reprints of the articles, and new stories."""
+    """Yield the articles to feed after the indices are saved: edited reprints and new stories."""
     edited = [
         each | {"text": f"{each['text']} Reported once more by the Evening Post."}
         for each in list(sample.articles(_SAMPLE))[: _SAMPLE // 2 : 3]
@@ -105,19 +104,19 @@ def _later_articles() -> Iterator[dict[str, Any]]:
 
 
 def later_articles(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield what the version was fed after its indices had been kept."""
+    """Yield the articles that the version was fed after its indices were saved."""
     yield from _read_lines(folder / "later.jsonl.gz")
 
 
-def feed(dedup: Dedup, index: str, each: Iterator[dict[str, Any]], *, es: Elasticsearch) -> dict[str, str]:
+def feed(dedup: Dedup, index: str, found: Iterator[dict[str, Any]], *, es: Elasticsearch) -> dict[str, str]:
     """Index articles; return their roots."""
-    actions = list(dedup.enrich(({"_index": index, **article} for article in each), backfill=True))
+    actions = list(dedup.enrich(({"_index": index, **article} for article in found), backfill=True))
     helpers.bulk(es, actions, refresh=True)
     return {action["_id"]: action["_source"]["dedup"]["root"] for action in actions}
 
 
 def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
-    """Return what reading gives; `cursor` leads from the first page to the second."""
+    """Return the answers of a reader; `cursor` is that of the second page of the list."""
     reader, news, wire = reader_of(es, folder), name_of(folder, "news"), name_of(folder, "wire")
     first = reader.list(news, sort="newest", size=20)
     chosen = max(first.rows, key=lambda row: row.similar)
@@ -127,7 +126,7 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
         "list": [(row.id, row.root, row.similar) for row in first.rows],
         "second": [(row.id, row.root, row.similar) for row in second_page(es, folder, str(first.next))],
         "wire": [(row.id, row.root, row.similar) for row in reader.list(wire, sort="similar-desc").rows],
-        # Words are found by their stems, as the index was set up.
+        # Finds other forms of the word, because `wire` is set up for English.
         "words": sorted(row.id for row in reader.list(wire, query=reader.search_query(wire, "furnace")).rows),
         "article": chosen.id,
         "similar": [(each.id, each.resemblance) for each in similar.rows],
@@ -135,20 +134,20 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
 
 
 def second_page(es: Elasticsearch, folder: Path, cursor: str) -> tuple[Any, ...]:
-    """Return the rows to which a cursor leads."""
+    """Return the rows after a cursor."""
     page = reader_of(es, folder).list(name_of(folder, "news"), sort="newest", size=20, after=cursor)
     return page.rows
 
 
 def command(*arguments: str | Path, text: str = "") -> str:
-    """Return what `esdedup` prints."""
+    """Run an `esdedup` command; return its output."""
     done = CliRunner().invoke(app, list(map(str, arguments)), input=text, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
 
 def write_files(folder: Path, url: str) -> None:
-    """Write the files that commands make, and that later versions have to read."""
+    """Write the files that commands produce and later versions must be able to read."""
     news, forest = name_of(folder, "news"), name_of(folder, "news-forest")
     lines = "".join(f"{json.dumps(each)}\n" for each in sample.articles(300))
     command("weights", "-", "--min-articles", "20", "--output", folder / "weights.json", text=lines)
@@ -162,7 +161,7 @@ def write_files(folder: Path, url: str) -> None:
 
 
 def fingerprint(folder: Path) -> dict[str, Any]:
-    """Return a fingerprint that the table of weights decides."""
+    """Return a fingerprint that depends on the table of weights."""
     options = ("--profile", "keywords", "--weights", folder / "weights.json", "--json")
     found: dict[str, Any] = json.loads(
         command("fingerprint", *options, text=next(later_articles(folder))["text"])
@@ -171,7 +170,7 @@ def fingerprint(folder: Path) -> dict[str, Any]:
 
 
 def write(es: Elasticsearch, folder: Path, *, url: str) -> None:
-    """Feed, keep what is stored, and then the roots of what comes later."""
+    """Feed articles, save the indices and answers, then feed later articles and save their roots."""
     folder.mkdir(parents=True, exist_ok=True)
     news, wire = name_of(folder, "news"), name_of(folder, "wire")
     with dedup_of(es, folder, "news") as dedup:
@@ -202,7 +201,7 @@ def write(es: Elasticsearch, folder: Path, *, url: str) -> None:
 
 
 def restore(es: Elasticsearch, folder: Path) -> None:
-    """Put the indices of a version into a server, as they were."""
+    """Restore the saved indices of a version in a server."""
     for what in _INDICES:
         name = name_of(folder, what)
         index, *stored = _read_lines(folder / f"{what}.jsonl.gz")
@@ -211,7 +210,7 @@ def restore(es: Elasticsearch, folder: Path) -> None:
 
 
 def remove(es: Elasticsearch, folder: Path) -> None:
-    """Delete the indices again."""
+    """Delete a version's indices."""
     for what in _INDICES:
         es.options(ignore_status=404).indices.delete(index=name_of(folder, what))
 
@@ -222,7 +221,7 @@ def _article_documents(es: Elasticsearch, index: str) -> list[dict[str, Any]]:
 
 
 def _forest_documents(es: Elasticsearch, forest: str) -> list[dict[str, Any]]:
-    """Return all documents of a forest, as they were written: of most it keeps no source."""
+    """Return all documents of a forest as they were written, though the index drops most of their source."""
     index = ForestIndex.find(es, forest)
     found: list[dict[str, Any]] = []
     for query in (EVERY_NODE, EVERY_PAGE):
@@ -238,7 +237,7 @@ def _forest_documents(es: Elasticsearch, forest: str) -> list[dict[str, Any]]:
 
 def _write_lines(path: Path, lines: list[Any]) -> None:
     text = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in lines)
-    # Without the time, so that the same contents are the same file.
+    # No timestamp, so that equal contents give equal files.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 

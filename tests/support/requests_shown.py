@@ -26,7 +26,7 @@ QUERY: Query = {"match": {"title": "ferry"}}
 LIST = ListRequest(index="news", query=QUERY, source_field="source")
 ALL = ListRequest(index="news")
 ROOTS = ["ROOT-1", "ROOT-2"]
-# Its articles are counted in 24 spans of an hour.
+# The timeline of this row has 24 spans of an hour.
 ROW = Row(
     id="ID",
     index="news",

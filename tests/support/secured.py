@@ -1,6 +1,6 @@
-"""Stands in for Elasticsearch's security, in front of a node without it: users may do what roles allow.
+"""A proxy that enforces roles as Elasticsearch's security does, in front of a node without security.
 
-The actions of requests, and the actions of privileges, are those of Elasticsearch's source.
+The actions of requests and of privileges are taken from Elasticsearch's source.
 """
 
 import base64
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-# What a request is: method, path (the first group is the index), action.
+# Method, path (the first group is the index) and action of each kind of request.
 _ACTIONS = [
     ("HEAD", r"/", "cluster:monitor/main"),
     ("GET", r"/_tasks", "cluster:monitor/tasks/lists"),
@@ -53,28 +53,28 @@ _HOP_BY_HOP = {"host", "connection", "content-length", "accept-encoding", "trans
 
 
 class Secured:
-    """The rights of the users, and a record of their actions."""
+    """The privileges of users, and a record of their actions."""
 
     def __init__(self, elasticsearch_url: str, roles: Mapping[str, Any]) -> None:
-        """Stand in front of a node.
+        """Start with an empty record.
 
         Args:
-            elasticsearch_url: Its address.
-            roles: A role for each user, as `PUT _security/role/NAME` takes it.
+            elasticsearch_url: The address of the node.
+            roles: The role of each user, in the form of the body of `PUT _security/role/NAME`.
         """
         self.elasticsearch_url = elasticsearch_url
         self.roles = roles
         self.url = ""
-        # By user: action, and the index if the path has one.
+        # By user: pairs of action and index. The index is empty if the path has none.
         self.done: dict[str, set[tuple[str, str]]] = {user: set() for user in roles}
         self.refused: dict[str, set[tuple[str, str]]] = {user: set() for user in roles}
 
     def may(self, user: str, action: str, index: str) -> bool:
-        """Return whether a user may do something; with an empty index, whether on any index."""
+        """Return whether a user may perform an action on an index, or on any index if it is empty."""
         return any(True for _ in self.granting(user, action, index))
 
     def granting(self, user: str, action: str, index: str) -> Iterator[tuple[str, str]]:
-        """Yield the privileges of a user that each allow an action, each with where it holds."""
+        """Yield the user's privileges that allow an action, in the form of `privileges`."""
         # Actions on templates concern the cluster, though their names begin with "indices:".
         is_of_cluster = action.startswith(("cluster:", "indices:admin/index_template/"))
         for names, privilege in self.privileges(user):
@@ -83,20 +83,20 @@ class Secured:
                 yield names, privilege
 
     def privileges(self, user: str) -> Iterator[tuple[str, str]]:
-        """Yield all privileges of a user, each with the indices for which it holds, if it is for indices."""
+        """Yield a user's privileges as pairs of index pattern (empty for the cluster's) and privilege."""
         yield from (("", privilege) for privilege in self.roles[user].get("cluster", ()))
         for each in self.roles[user]["indices"]:
             (names,) = each["names"]
             yield from ((names, privilege) for privilege in each["privileges"])
 
     def answer(self, user: str, method: str, path: str, body: bytes) -> tuple[int, Any] | None:
-        """Return a refusal in the node's place; None if the request is passed on."""
+        """Return the status and body to answer with; None if the request is passed on."""
         if user not in self.roles:
             return 401, _error("security_exception", "missing authentication credentials", 401)
         if path == "/_security/user/_has_privileges":
-            asked = json.loads(body)["index"][0]["names"]
-            return 200, {"index": {each: {"create_doc": self.may(user, _CREATE_DOC, each)} for each in asked}}
-        for index, action in _what(method, path, body):
+            names = json.loads(body)["index"][0]["names"]
+            return 200, {"index": {each: {"create_doc": self.may(user, _CREATE_DOC, each)} for each in names}}
+        for index, action in _actions_of(method, path, body):
             (self.done if self.may(user, action, index) else self.refused)[user].add((action, index))
             if not self.may(user, action, index):
                 reason = f"action [{action}] is unauthorized for user [{user}] on [{index}]"
@@ -106,7 +106,7 @@ class Secured:
 
 @contextmanager
 def secured(elasticsearch_url: str, roles: Mapping[str, Any]) -> Iterator[Secured]:
-    """Yield a node with security; the passwords do not matter."""
+    """Run the proxy in front of a node. It accepts any password."""
     security = Secured(elasticsearch_url, roles)
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -134,7 +134,7 @@ def secured(elasticsearch_url: str, roles: Mapping[str, Any]) -> Iterator[Secure
             with answered:
                 self.reply(answered.status, _end_to_end(answered.headers), answered.read())
 
-        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do  # noqa: N815 - their names there
+        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do  # noqa: N815 - names that the base class calls
 
         def reply(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
             self.send_response(status)
@@ -146,7 +146,7 @@ def secured(elasticsearch_url: str, roles: Mapping[str, Any]) -> Iterator[Secure
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -155,8 +155,8 @@ def secured(elasticsearch_url: str, roles: Mapping[str, Any]) -> Iterator[Secure
         server.shutdown()
 
 
-def _what(method: str, path: str, body: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the indices of a request, and what it does to each."""
+def _actions_of(method: str, path: str, body: bytes) -> Iterator[tuple[str, str]]:
+    """Yield pairs of index and action for everything that a request does."""
     for methods, pattern, action in _ACTIONS:
         found = re.fullmatch(pattern, path)
         if found is None or method not in methods.split("|"):
@@ -164,7 +164,7 @@ def _what(method: str, path: str, body: bytes) -> Iterator[tuple[str, str]]:
         if found.re.groups:
             yield found[1], action
         elif path == "/_aliases":
-            # On the index, and on the alias.
+            # Each change needs privileges on both the index and the alias.
             for change in json.loads(body)["actions"]:
                 yield from (
                     (name, action) for each in change.values() for name in (each["index"], each["alias"])
@@ -178,10 +178,10 @@ def _what(method: str, path: str, body: bytes) -> Iterator[tuple[str, str]]:
             heads = (json.loads(line) for line in body.splitlines()[::2])
             yield from ((each["index"], action) for each in heads)
         else:
-            # A point in time contains its index; the other actions concern the cluster.
+            # A search in a point in time names no index, and the other actions concern the cluster.
             yield "", action
         return
-    raise AssertionError(f"not known here: {method} {path}")
+    raise AssertionError(f"no action is known for {method} {path}")
 
 
 def _matches(pattern: str, name: str) -> bool:

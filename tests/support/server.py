@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 URL_VARIABLE = "ESDEDUP_TEST_ES_URL"
-# The embedded node stops by itself after this, whatever becomes of the tests.
+# The embedded node stops by itself after this time, even if the tests are killed.
 LIFETIME_S = 5_400
-# Files in memory, on Linux. What the servers of a run store there at one time is less.
+# Linux keeps files in this directory in memory. The servers of a run need less space than this.
 _MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 2**30
 
 
 @contextlib.contextmanager
 def running() -> Iterator[str]:
-    """Yield the address of a given server, else of one in a container, else of the embedded node."""
+    """Yield the address of the given server, or else of a container, or else of the embedded node."""
     given = os.environ.get(URL_VARIABLE)
     if given:
         yield given
@@ -60,9 +60,9 @@ def _embedded() -> Iterator[str]:
 
 @contextlib.contextmanager
 def data_directory() -> Iterator[Path]:
-    """Yield an empty directory for servers' data, in memory if there is room.
+    """Yield an empty directory for a server's data, in memory if there is enough space.
 
-    A server waits for the disk in each write, and some ten times when it makes an index.
+    On a disk, a server waits for each write to be synced, and about ten times to create an index.
     """
     is_in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _NEEDED_BYTES
     with tempfile.TemporaryDirectory(

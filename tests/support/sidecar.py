@@ -1,4 +1,4 @@
-"""A sidecar in a process of its own: `python -m tests.support.sidecar URL [FOREST]`."""
+"""A sidecar in a child process: `python -m tests.support.sidecar URL [FOREST]`."""
 
 import contextlib
 import dataclasses
@@ -24,20 +24,20 @@ STOP_S = 15.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Feeding:
-    """Articles for a client to feed, with sidecar and index."""
+    """Articles that a client feeds through a sidecar to an index."""
 
     sidecar: str
     index: str
     articles: list[dict[str, Any]]
-    # By id: the roots that the articles get if they come in this order.
+    # By id, the roots that the articles get if they arrive in this order.
     roots: dict[str, str]
 
     def check_articles(self, es: Elasticsearch, *, in_order: bool = True) -> None:
-        """Check that the index has each article once and as it was sent, with its root.
+        """Check that the index has each article once, unchanged, with its root.
 
         Args:
             es: A client of Elasticsearch itself, not of the sidecar.
-            in_order: Whether they came one after the other.
+            in_order: Whether the articles arrived one after the other.
         """
         es.indices.refresh(index=self.index)
         found = {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=self.index)}
@@ -120,7 +120,7 @@ def _passing(url: str) -> "uvicorn.Config":
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=5,
-        # Elasticsearch closes no idle connection, and clients count on that.
+        # Clients rely on idle connections staying open, as Elasticsearch keeps them.
         timeout_keep_alive=3_600,
     )
 

@@ -1,4 +1,4 @@
-"""The command `esdedup sidecar` in a process of its own, which can be killed."""
+"""The command `esdedup sidecar` in a child process, which tests can kill."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r" at (http://\S+)")
 
 
 class SidecarProcess:
-    """A sidecar process."""
+    """A process that runs `esdedup sidecar` on a free port."""
 
     def __init__(self, elasticsearch_url: str, *options: str) -> None:
         command = [sys.executable, "-m", "esdedup", "sidecar", "--url", elasticsearch_url, "--port", "0"]
@@ -41,11 +41,11 @@ class SidecarProcess:
         return "".join(self._lines)
 
     def get(self, path: str) -> Any:
-        """Return its answer."""
+        """Return the answer to a GET request, parsed from JSON."""
         return self._ask(urllib.request.Request(self.url + path))
 
     def enrich(self, *actions: dict[str, Any], index: str | None = None) -> list[dict[str, Any]]:
-        """Return the additions to actions, which include their documents."""
+        """Send documents, each with an optional `_id`, to `/v1/enrich`; return the items of the answer."""
         lines: list[dict[str, Any]] = []
         for each in actions:
             source = {key: value for key, value in each.items() if key != "_id"}
@@ -56,18 +56,18 @@ class SidecarProcess:
         return items
 
     def post(self, path: str, body: Any) -> Any:
-        """Send JSON, or bytes as they are; return the answer."""
+        """Send a value as JSON, or bytes unchanged; return the answer, parsed from JSON."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = urllib.request.Request(self.url + path, data)
         given.add_header("Content-Type", "application/json")
         return self._ask(given)
 
     def is_alive(self) -> bool:
-        """Return whether it answers."""
+        """Return whether the sidecar answers."""
         return self._is_ok("/healthz")
 
     def is_ready(self) -> bool:
-        """Return whether it takes articles."""
+        """Return whether the sidecar accepts articles."""
         return self._is_ok("/readyz")
 
     def _is_ok(self, path: str) -> bool:
@@ -78,7 +78,7 @@ class SidecarProcess:
         return True
 
     def owns(self) -> bool:
-        """Return whether it owns its forest."""
+        """Return whether the sidecar owns its forest."""
         try:
             found = self.get("/readyz")
         except urllib.error.HTTPError as refused:
@@ -89,13 +89,13 @@ class SidecarProcess:
         return bool(found["owner"] == "this process")
 
     def metric(self, name: str) -> float:
-        """Return the value of a metric, with its labels as it is written."""
+        """Return the value of a metric; `name` includes the labels as `/metrics` writes them."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=STOP_S) as answer:
             lines = answer.read().decode().splitlines()
         return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 
     def end(self) -> None:
-        """Stop it if it still runs."""
+        """Stop the process if it is still running."""
         self.process.terminate()
         try:
             self.process.wait(STOP_S)
@@ -128,12 +128,12 @@ def running(elasticsearch_url: str, *options: str, forest: str) -> Iterator[Side
         process.end()
 
 
-def until(is_so: Callable[[], Any], most_s: float, *processes: SidecarProcess) -> Any:
-    """Wait until a condition returns something true; return that."""
+def until(condition: Callable[[], Any], most_s: float, *processes: SidecarProcess) -> Any:
+    """Wait until a condition returns a true value; return the value."""
     end_s = time.monotonic() + most_s
-    while not (found := is_so()):
+    while not (found := condition()):
         logs = "\n".join(each.log for each in processes)
-        assert time.monotonic() < end_s, f"not so within {most_s:.0f} s: {logs}"
+        assert time.monotonic() < end_s, f"not true within {most_s:.0f} s: {logs}"
         assert any(each.process.poll() is None for each in processes) or not processes, logs
         time.sleep(0.05)
     return found

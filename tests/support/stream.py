@@ -27,10 +27,10 @@ _STORIES = 3
 
 
 def articles(count: int, profile: Profile = CLASSIC, *, seed: int = 10) -> Iterator[dict[str, Any]]:
-    """Yield stories again and again, in versions many of which are near each other for that profile.
+    """Yield many versions of a few stories at a time, most of them near each other in the profile.
 
-    A version has some of six light words; for `classic` most versions are then a few bits apart. For other
-    profiles stories have several sentences, of which a version leaves some out.
+    A version contains some of six common words, so most `classic` versions are only a few bits apart. In
+    other profiles, stories have three sentences, of which a version may omit some.
     """
     sentences, words_each = (1, 30) if profile == CLASSIC else (3, 30)
     chance = random.Random(seed)
@@ -58,7 +58,7 @@ def words() -> tuple[str, ...]:
 def expected(
     stream: Iterable[dict[str, Any]], profile: Profile = CLASSIC
 ) -> tuple[dict[str, str | None], dict[str, str]]:
-    """Return the root of each article, and of each node, as a forest in memory has them."""
+    """Return the root of each article and of each node in a forest in memory."""
     _, roots, nodes = fed(stream, profile)
     return roots, nodes
 
@@ -67,29 +67,29 @@ def fed(
     stream: Iterable[dict[str, Any]], profile: Profile = CLASSIC, *, learns_first: bool = False
 ) -> tuple[MemoryStore, dict[str, str | None], dict[str, str]]:
     """Feed articles to a store in memory; return it with the roots of articles and nodes."""
-    each = list(stream)
+    found = list(stream)
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
     if learns_first:
-        texts = [RawPage(article["text"], None, article["id"]) for article in each]
+        texts = [RawPage(article["text"], None, article["id"]) for article in found]
         learn(texts, fingerprinter=Fingerprinter(profile), open_store=lambda: contextlib.nullcontext(store))
-    # The ids of roots depend on the period of the retention.
+    # The id of a root depends on the retention period in which it is made.
     now_ms = int(time.time() * 1000)
     _, decided = arrive(
-        [article["text"] for article in each],
-        times_ms=[now_ms] * len(each),
+        [article["text"] for article in found],
+        times_ms=[now_ms] * len(found),
         fingerprinter=Fingerprinter(profile),
         store=store,
         now_ms=now_ms,
-        articles=[article["id"] for article in each],
+        articles=[article["id"] for article in found],
     )
     answers = decided.assignments
-    roots = {article["id"]: answer.root for article, answer in zip(each, answers, strict=True)}
+    roots = {article["id"]: answer.root for article, answer in zip(found, answers, strict=True)}
     nodes = {answer.node: str(answer.root) for answer in answers if answer.node}
     return store, roots, nodes
 
 
 def indexed(es: Elasticsearch, index: str) -> dict[str, str | None]:
-    """Return the root of each article in the index; None for those that have one of their own."""
+    """Return the root of each article in the index; None if the article has no fingerprint."""
     es.indices.refresh(index=index)
     hits = helpers.scan(es, index=index, query={"_source": ["dedup.root"]})
     roots = {hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits}
@@ -102,7 +102,7 @@ def nodes(es: Elasticsearch, forest: str) -> dict[str, str]:
 
 
 def versions(es: Elasticsearch, index: str) -> dict[str, tuple[int, int]]:
-    """Return the version of each document of an index, which shows whether it was written since."""
+    """Return a version for each document of an index, which changes with every write."""
     es.indices.refresh(index=index)
     hits = helpers.scan(es, index=index, query={"seq_no_primary_term": True})
     return {hit["_id"]: (hit["_primary_term"], hit["_seq_no"]) for hit in hits}

@@ -59,7 +59,7 @@ class Connection:
         return found
 
     def is_closed(self) -> bool:
-        """Wait for the other side; return whether it closes."""
+        """Wait until the other side sends or closes; return whether it closed."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -70,7 +70,7 @@ Script = Callable[[Connection], None]
 
 
 class ScriptedServer:
-    """Runs a script for each connection; `script` may be replaced between them."""
+    """Runs a script for each connection; `script` may be replaced between connections."""
 
     def __init__(self, script: Script | None = None) -> None:
         self.script: Script = script or answer(OK)
@@ -129,7 +129,7 @@ def closed_port() -> int:
 
 @contextlib.asynccontextmanager
 async def running(server: uvicorn.Server) -> AsyncIterator[int]:
-    """Run a server while the body runs; yield its port."""
+    """Run a server for the duration of the context; yield its port."""
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)

@@ -1,6 +1,6 @@
-// Feeds articles through the official client for Go; prints what it got as JSON.
+// Feeds articles through the official client for Go; prints the results as JSON.
 //
-// Usage: clients URL INDEX FILE, where FILE has one article as JSON on each line.
+// Usage: clients URL INDEX FILE, where each line of FILE is an article as JSON.
 package main
 
 import (
@@ -25,7 +25,7 @@ func check(err error) {
 	}
 }
 
-// answered closes an answer and returns its status.
+// answered closes a response and returns its status.
 func answered(answer *esapi.Response, err error) int {
 	check(err)
 	defer answer.Body.Close()
@@ -69,7 +69,7 @@ func main() {
 		add("index", id.ID, article)
 	}
 	check(lines.Err())
-	// An article that is there already.
+	// This article already exists.
 	add("create", id.ID, first)
 	check(bulk.Close(context.Background()))
 	stats := bulk.Stats()

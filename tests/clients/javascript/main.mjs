@@ -1,6 +1,6 @@
-// Feeds articles through the official client for JavaScript; prints what it got as JSON.
+// Feeds articles through the official client for JavaScript; prints the results as JSON.
 //
-// Usage: node main.mjs URL INDEX FILE, where FILE has one article as JSON on each line.
+// Usage: node main.mjs URL INDEX FILE, where each line of FILE is an article as JSON.
 
 import { readFileSync } from "node:fs";
 import { Client } from "@elastic/elasticsearch";
@@ -29,7 +29,7 @@ const bulk = await es.helpers.bulk({
   onDocument: (article) => [{ index: { _index: index, _id: article.id } }, article],
 });
 const [first] = articles;
-// An article that is there already.
+// This article already exists.
 const again = await es.bulk({ index, operations: [{ create: { _id: first.id } }, first] });
 await es.indices.refresh({ index });
 const { hits } = await es.search({ index, size: 0, track_total_hits: true }, { meta: false });

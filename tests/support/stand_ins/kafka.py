@@ -1,4 +1,4 @@
-"""A stand-in for `kafka-python`, for the guide about Kafka: a consumer of three articles, and no broker."""
+"""A stand-in for `kafka-python` in the guide about Kafka: a consumer of three articles, without a broker."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ class Message(NamedTuple):
 
 
 class KafkaConsumer:
-    """Yields the articles in two batches, and insists that each is committed before the next."""
+    """Returns the articles in two batches, and requires a commit after each."""
 
     def __init__(
         self,

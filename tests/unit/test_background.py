@@ -1,4 +1,4 @@
-"""Background processes: the server's jars, and files that name processes; only our own are ended."""
+"""Background processes and the server's jars; only processes that esdedup started are ended."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ from esdedup.node.distribution import DEFAULT_VERSION, full_version, install, kn
 
 @pytest.fixture
 def foreign() -> Iterator[psutil.Process]:
-    """A process that a forged file names; among its arguments are some of ours."""
+    """A process to be named in forged files, with some arguments of esdedup's own processes."""
     command = [sys.executable, "-c", "import time; time.sleep(600)", "serve", "esdedup.node.server"]
     started = subprocess.Popen(command)
     yield psutil.Process(started.pid)
@@ -63,7 +63,7 @@ def test_stopping_a_node_ends_its_sidecar_first(tmp_path: Path) -> None:
     with subprocess.Popen(command) as sidecar:
         try:
             forge(announced, psutil.Process(sidecar.pid))
-            # Or a zombie would be left of it.
+            # Reaps the process, which would otherwise remain as a zombie.
             threading.Thread(target=sidecar.wait, daemon=True).start()
             stop = [sys.executable, "-m", "esdedup", "node", "stop", "--data", str(tmp_path)]
             subprocess.run(stop, check=True, timeout=60)
@@ -79,7 +79,7 @@ def test_stopping_the_sidecar_ends_no_foreign_process(tmp_path: Path, foreign: p
     assert foreign.status() != psutil.STATUS_ZOMBIE
 
 
-def test_a_process_ends_with_its_parent_as_after_sigterm(foreign: psutil.Process) -> None:
+def test_a_process_gets_sigterm_when_its_parent_ends(foreign: psutil.Process) -> None:
     program = f"import time; from esdedup.cli.background_sidecar import end_with; end_with({foreign.pid}); "
     with subprocess.Popen(
         [sys.executable, "-c", f"{program}print(); time.sleep(60)"], stdout=subprocess.PIPE
@@ -158,7 +158,7 @@ def jar() -> bytes:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The directory of installed jars."""
+    """Return the directory for installed jars."""
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _: tmp_path / "cache")
     return tmp_path / "cache"
 
@@ -169,7 +169,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", rf"elasticsearch-{DEFAULT_VERSION}\.jar is not the file that was published"),
         ("evil", r"no sum to check evil-1\.jar|is not the file that was published"),
     ],
-    ids=["wrong", "one more"],
+    ids=["wrong", "missing"],
 )
 def test_a_wrong_or_missing_checksum_ends_the_download(
     tmp_path: Path, cache: Path, extra: str, message: str

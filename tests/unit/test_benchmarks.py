@@ -1,4 +1,4 @@
-"""The benchmarks: what they measure with, how they score, and the documents that quote their results."""
+"""The benchmarks: timed steps, scores, and the documents that quote their results."""
 
 import json
 import random
@@ -27,7 +27,7 @@ def test_every_step_that_is_timed_exists() -> None:
             assert callable(getattr(owner, name)), name
 
 
-def test_other_hash_functions_give_other_fingerprints_meanwhile() -> None:
+def test_hash_functions_can_be_replaced_temporarily() -> None:
     texts = [article["text"] for article in sample.articles(3)]
     for profile in PROFILES.values():
 
@@ -63,7 +63,7 @@ for name in PEERS:
 
 @pytest.mark.slow
 def test_both_settings_of_the_peer_find_all_pairs() -> None:
-    """In a process of its own, as below."""
+    """Run in a separate process, as below."""
     command = [sys.executable, "-c", _SAME_PAIRS]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert shown.stdout.split() == ["True", "True"]
@@ -88,8 +88,8 @@ for peer in PEERS:
 
 
 @pytest.mark.slow
-def test_ours_and_every_peer_find_copies_online() -> None:
-    """In a process of its own, as below."""
+def test_esdedup_and_every_peer_find_copies_online() -> None:
+    """Run in a separate process, as below."""
     command = [sys.executable, "-c", _ONLINE]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert shown.stdout.split() == 11 * ["True"]
@@ -97,7 +97,7 @@ def test_ours_and_every_peer_find_copies_online() -> None:
 
 @pytest.mark.slow
 def test_every_benchmark_can_be_imported() -> None:
-    """In a process of its own, since the packages to compare with are large and print what they like."""
+    """Run in a separate process, because the packages to compare with are large and print messages."""
     command = [sys.executable, "-m", "benchmarks", "--help"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert "elastic-classic" in " ".join(shown.stdout.split())
@@ -105,7 +105,7 @@ def test_every_benchmark_can_be_imported() -> None:
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
-# In other documents these are thresholds, and bounds that a test holds.
+# In other documents, decimals are thresholds, or bounds that tests check.
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d{2,}(?![\d.])")
 QUOTING = {
     ROOT / "README.md": (FIGURE, DECIMAL),
@@ -113,7 +113,7 @@ QUOTING = {
     **dict.fromkeys(sorted(ROOT.glob("docs/**/*.md")), (FIGURE,)),
     **dict.fromkeys((ROOT / "docs/quality.md", ROOT / "docs/costs.md"), (FIGURE, DECIMAL)),
 }
-# Versions, the level of intervals, and values of an option and of a query.
+# Versions, the confidence level of intervals, and values of an option and of a query.
 NOT_MEASURED = {"3.11", "8.19", "95%", "0.01", "50%"}
 MEASURED = Measured(
     on="2026-01-02",
@@ -141,7 +141,7 @@ def quality(**precisions: str) -> Result:
     return Result(measured=MEASURED, tables={"quality": rows})
 
 
-def test_the_documents_are_made_from_the_file_of_results() -> None:
+def test_documents_match_the_file_of_results() -> None:
     kept = results.load(results.QUOTED)
     assert render.DOCUMENT.read_text() == render.document(kept)
     for path in render.QUOTING:
@@ -181,13 +181,13 @@ def test_pairs_are_counted() -> None:
     assert score.f1.value == pytest.approx(2 / 5)
 
 
-def test_intervals_hold_the_share() -> None:
+def test_intervals_contain_the_share() -> None:
     roots = {f"{side}{number}": str(number) for number in range(40) for side in "ab"}
     right = {frozenset((f"a{number}", f"b{number}")): "pos" for number in range(30)}
     score = Score.of(roots, right)
     assert score.precision.low < score.precision.value == 0.75 < score.precision.high
     assert score.recall.value == score.recall.high == 1
-    # Thirty groups without a mistake do not show that there is none.
+    # Thirty groups without a mistake do not prove that there are no mistakes.
     assert 0.85 < score.recall.low < 0.95
 
 
@@ -203,7 +203,7 @@ def test_wrong_pairs_of_one_cluster_are_one_mistake() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), list(zip(SETS, (1, 3, 40, 40, 3), strict=True)))
-def test_same_as_the_script_of_the_labels(
+def test_scores_equal_those_of_the_labels_script(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int
 ) -> None:
     monkeypatch.setenv("ESDEDUP_SHARED", str(shared))
@@ -212,7 +212,7 @@ def test_same_as_the_script_of_the_labels(
     roots: dict[str, str | None] = {
         article: draw.choice((None, str(draw.randrange(len(ids) // size)))) for article in ids
     }
-    # So that some are found. Sorted: the order of a set is another one in each process.
+    # Some pairs must be found. They are sorted, since the order of a set differs between processes.
     for one, other in list(map(sorted, labels_of(name)))[::2]:
         roots[one] = roots[other] = f"pair of {one}"
     assert ours(name, roots) == theirs(shared, name, roots, tmp_path / "roots.jsonl")

@@ -1,4 +1,4 @@
-"""The core and its faults: results do not depend on threads, and a text that fails harms no other."""
+"""The core: results do not depend on batches or threads, and a text that fails affects no other."""
 
 import contextlib
 import dataclasses
@@ -36,7 +36,7 @@ from tests.support.faults import PLACE, fail_at
 from tests.support.forests import clustering
 from tests.unit.test_sidecar_enrich_api import Sidecar
 
-# Invented texts, and what the last version in numpy made of each alone.
+# Invented texts with the results of the last version in NumPy.
 VECTORS = Path(__file__).parents[1] / "fixtures" / "core" / "texts.jsonl"
 
 
@@ -45,7 +45,7 @@ def vectors() -> list[dict[str, Any]]:
 
 
 def seen(text: str, max_length: int) -> dict[str, Any]:
-    """Return what a vector holds."""
+    """Return the results for a text in the format of a vector."""
     fingerprinter = Fingerprinter(dataclasses.replace(VERIFIED, max_text_length=max_length))
     found = fingerprinter.fingerprint([text])
     located = LocatedPassages.of(text, max_length=max_length)
@@ -67,12 +67,12 @@ def seen(text: str, max_length: int) -> dict[str, Any]:
     }
 
 
-def test_hostile_texts_have_the_bits_that_they_had() -> None:
+def test_hostile_texts_match_their_vectors() -> None:
     for vector in vectors():
         assert seen(vector["text"], vector["max_length"]) == vector
 
 
-def test_a_batch_has_the_bits_of_its_texts() -> None:
+def test_a_batch_gives_the_results_of_single_texts() -> None:
     texts = [vector["text"] for vector in vectors()]
     together = Fingerprinter(VERIFIED).fingerprint(texts)
     for at, text in enumerate(texts):
@@ -82,7 +82,7 @@ def test_a_batch_has_the_bits_of_its_texts() -> None:
 
 
 @given(st.text(), st.text())
-def test_lone_surrogates_part_words_like_control_characters(before: str, after: str) -> None:
+def test_lone_surrogates_split_words_like_control_characters(before: str, after: str) -> None:
     texts = [f"{before}\ud800{after}", f"{before}\x01{after}"]
     found = Fingerprinter(VERIFIED).fingerprint(texts)
     assert found.signatures[0] == found.signatures[1]
@@ -92,11 +92,11 @@ def test_lone_surrogates_part_words_like_control_characters(before: str, after: 
     ) - before.count("\ud800") - after.count("\ud800") + (before + after).count("\x01")
 
 
-def test_readers_get_lone_surrogates_back() -> None:
+def test_visible_text_keeps_lone_surrogates() -> None:
     assert visible_text("<b>a\udfff</b>\U00040001&lt;\ud800") == "a\udfff\U00040001<\ud800"
 
 
-def test_flags_that_do_not_fit_are_refused() -> None:
+def test_flags_of_a_wrong_length_are_refused() -> None:
     parsed = ParsedTexts.of(["One sentence. Another one."], max_length=100)
     with pytest.raises(ValueError, match="3 flags for 2 passages"):
         parsed.core.signatures(bytes(3), 6, 2_000)
@@ -105,7 +105,7 @@ def test_flags_that_do_not_fit_are_refused() -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n<p>&"), max_size=30), max_size=5), st.randoms())
-def test_what_is_left_out_changes_nothing_else(batch: list[str], chance: Any) -> None:
+def test_leaving_out_passages_changes_nothing_else(batch: list[str], chance: Any) -> None:
     parsed = ParsedTexts.of(batch, max_length=1_000)
     left_out = np.array([chance.random() < 0.3 for _ in parsed.passages.texts], bool)
     found = Fingerprinter(VERIFIED).fingerprint(batch, passage_filter=lambda *_: left_out)
@@ -119,7 +119,7 @@ ARTICLES = [{"id": str(at), "text": each["text"]} for at, each in enumerate(samp
 ARTICLES[7]["text"] += " A tale of grumbleweed."
 ARTICLES[23]["text"] += " Grumbleweed and grumbleweed."
 REASON = f"its text met a fault in esdedup; please report it: {PLACE}"
-SAID = [f"{name}: {REASON}" for name in ("7", "23")]
+REJECTIONS = [f"{name}: {REASON}" for name in ("7", "23")]
 OTHERS = [each["id"] for each in ARTICLES if each["id"] not in ("7", "23")]
 
 
@@ -129,7 +129,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
 
 
 class InMemory:
-    """Assigns articles as `Owner` does, in memory."""
+    """An owner that assigns articles in memory."""
 
     def __init__(self, profile: Profile = VERIFIED) -> None:
         self.store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
@@ -163,7 +163,7 @@ def enriched(forest: InMemory | RemoteOwner) -> tuple[list[dict[str, Any]], list
     return list(actions), rejected, assigned
 
 
-def test_the_fingerprints_of_the_others_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_texts_keep_their_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [each["text"] for each in ARTICLES]
     found = Fingerprinter(VERIFIED, threads=2).fingerprint(texts)
     monkeypatch.undo()
@@ -177,22 +177,22 @@ def test_the_fingerprints_of_the_others_are_the_same(monkeypatch: pytest.MonkeyP
         assert not any(given[~are_right].tobytes())
 
 
-def test_their_articles_are_rejected_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_articles_with_failing_texts_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     in_memory = InMemory()
     actions, rejected, assigned = enriched(in_memory)
     assert [action["_id"] for action in actions] == assigned == OTHERS
     assert all(action["_source"]["dedup"]["page"] for action in actions)
-    assert [str(each) for each in rejected] == SAID
+    assert [str(each) for each in rejected] == REJECTIONS
     assert {type(each) for each in rejected} == {TextFailed}
     assert all(each.__traceback__ is None for each in rejected)
-    # When the fault is mended, they are not remembered as pages without a fingerprint.
+    # Once the fault is fixed, they get fingerprints, because no content hash was stored for them.
     monkeypatch.undo()
     actions, rejected, _ = enriched(in_memory)
     assert len(actions) == len(ARTICLES)
     assert all("fingerprint" in action["_source"]["dedup"] for action in actions)
 
 
-def test_through_a_sidecar_too() -> None:
+def test_a_sidecar_rejects_the_same_articles() -> None:
     sidecar = Sidecar(assigning=InMemory().assigning, max_body_bytes=10**6)
 
     class Connection:
@@ -207,19 +207,19 @@ def test_through_a_sidecar_too() -> None:
     owner = RemoteOwner(connection, forest="own", profile=VERIFIED, fields=Fields())
     actions, rejected, assigned = enriched(owner)
     assert [action["_id"] for action in actions] == assigned == OTHERS
-    assert [str(each) for each in rejected] == SAID
+    assert [str(each) for each in rejected] == REJECTIONS
 
 
-def test_pages_that_teach_are_named_in_the_log(
+def test_failing_pages_are_logged_while_learning(
     caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
 ) -> None:
     with caplog.at_level(logging.WARNING):
         clustering([]).learn(RawPage(each["text"], article=each["id"]) for each in ARTICLES)
-    # Signatures teach nothing.
+    # Learning makes no signatures.
     is_parsing = "parsing" in request.node.name
-    assert caplog.messages == [f"page left out: {said}" for said in SAID if is_parsing]
+    assert caplog.messages == [f"page left out: {each}" for each in REJECTIONS if is_parsing]
 
 
-def test_a_text_alone_is_an_error() -> None:
+def test_a_single_failing_text_raises_an_error() -> None:
     with pytest.raises(TextFailed, match=f"text 1: .*{PLACE}"):
         Explainer(VERIFIED).signature(ARTICLES[7]["text"])

@@ -42,7 +42,7 @@ Answers = Callable[..., list[str]]
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """Lets a server answer with these statuses and bodies in turn; returns what it is asked."""
+    """Return a function that queues the answers of a server, and returns the list of its requests."""
 
     def answers(*queue: tuple[int, Any] | Exception) -> list[str]:
         left, asked = list(queue), list[str]()
@@ -76,7 +76,7 @@ def with_both_clients(operation: Callable[[], Requests[Any]]) -> list[Any]:
         return [execute(client, operation()), asyncio.run(with_async_client())]
 
 
-def test_an_operation_can_do_without_what_is_refused(answers: Answers) -> None:
+def test_an_operation_can_continue_after_a_refusal(answers: Answers) -> None:
     def found() -> Requests[str]:
         try:
             yield from search("news", BODY)
@@ -90,7 +90,7 @@ def test_an_operation_can_do_without_what_is_refused(answers: Answers) -> None:
     assert asked == 2 * ["POST /news/_search", "POST /others/_search"]
 
 
-def test_further_searches_go_with_the_first_of_an_operation(answers: Answers) -> None:
+def test_further_searches_are_sent_with_the_first(answers: Answers) -> None:
     def twice() -> Requests[list[Any]]:
         (one,) = yield from search("news", BODY)
         (other,) = yield from search("news", BODY)
@@ -124,7 +124,7 @@ def test_a_refusal_is_raised_in_the_outer_operation(answers: Answers) -> None:
     assert with_both_clients(lambda: carrying(found(), "news", BODY)) == 2 * [expected]
 
 
-def test_an_answer_is_kept_for_some_seconds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_cached_for_some_seconds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1_000.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     known = ServerCache()
@@ -140,12 +140,12 @@ def test_an_answer_is_kept_for_some_seconds(answers: Answers, monkeypatch: pytes
         assert answer(BODY) == "answer 0"
         now_s += 0.2
         assert answer(BODY) == "answer 2"
-        # Without a cache, nothing is kept.
+        # Without a cache, each search is sent.
         assert execute(client, recent("news", BODY)) == "answer 3"
     assert len(asked) == 4
 
 
-def test_a_refresh_that_failed_is_tried_again(answers: Answers) -> None:
+def test_a_failed_refresh_is_retried(answers: Answers) -> None:
     known = ServerCache(refresh_interval_s=60.0)
     asked = answers((500, REFUSED), (200, {}))
     with Elasticsearch(URL) as client:
@@ -156,7 +156,7 @@ def test_a_refresh_that_failed_is_tried_again(answers: Answers) -> None:
     assert asked == 2 * ["POST /news/_refresh"]
 
 
-def test_an_owner_elsewhere_says_nothing() -> None:
+def test_a_client_without_an_owner_gets_none() -> None:
     def asked() -> Requests[Any]:
         return (yield AskOwner(text="some text", site=None))
 
@@ -176,7 +176,7 @@ def test_a_failed_search_closes_its_point_in_time(answers: Answers) -> None:
         with pytest.raises(ServerError, match="refused on purpose"):
             list(hit_pages(client, "news", BODY))
         assert asked == expected
-        # A server that does not answer is not asked again.
+        # If the server does not answer, it gets no request to close the point in time.
         asked = answers((200, {"id": "point"}), (200, page), elastic_transport.ConnectionError("gone"))
         with pytest.raises(ServerError, match="no server answers"):
             execute(client, all_hits("news", BODY))
@@ -198,7 +198,7 @@ def test_a_deleted_forest_is_missing_despite_cached_mappings(answers: Answers) -
     assert found.comparison.one.fingerprint == found.comparison.other.fingerprint
 
 
-def test_patience_is_for_all_attempts_together() -> None:
+def test_patience_limits_all_attempts_together() -> None:
     sent = []
 
     def between(request: Sent, _: Send) -> Answer:
@@ -213,7 +213,7 @@ def test_patience_is_for_all_attempts_together() -> None:
     assert len(sent) == 1
 
 
-def test_nothing_holds_a_client_that_its_user_lets_go() -> None:
+def test_unused_clients_can_be_garbage_collected() -> None:
     def nothing() -> Requests[int]:
         yield ReadClock()
         return 1

@@ -1,4 +1,4 @@
-"""Why two texts, or two articles of an index, are in one cluster or not; and what the page says of it."""
+"""Explanations of why two texts or articles share a cluster or not, and the page that shows them."""
 
 import itertools
 from typing import Any
@@ -49,7 +49,7 @@ LINES = [
 
 
 def alone(one: str, other: str, profile: Profile, origins: tuple[int, int] = (0, 0)) -> tuple[Kind, bool]:
-    """Return what becomes of the second of two texts in an empty forest, and whether they share a root."""
+    """Return how an empty forest assigns the second of two texts, and whether they share a root."""
     first, second = assigned([one, other], profile, origins=origins)
     return second.kind, first.root is not None and first.root == second.root
 
@@ -62,7 +62,7 @@ def alone(one: str, other: str, profile: Profile, origins: tuple[int, int] = (0,
 @example(VERIFIED, LINES[0], " ".join(LINES), False, "one address")
 @example(VERIFIED, " ".join(LINES[:1] * 3 + LINES[1:]), " ".join(LINES), False, "one id")
 @example(VERIFIED, SAMPLE[0], SAMPLE[0][: len(SAMPLE[0]) // 2], False, "one id at two addresses")
-def test_it_says_what_the_forest_does(
+def test_explanations_agree_with_the_forest(
     profile: Profile, one: str, other: str, is_same: bool, origin: str
 ) -> None:
     other = one if is_same else other
@@ -100,7 +100,7 @@ def test_a_text_resembles_itself_entirely(text: str) -> None:
     assert exact == (1, 1, 0)
 
 
-def test_the_estimate_is_of_what_is_counted() -> None:
+def test_the_estimate_is_near_the_exact_resemblance() -> None:
     errors = []
     for one, other in itertools.pairwise(SAMPLE[:150]):
         whole_texts = EXPLAINERS[VERIFIED].explain(one, other).whole_texts
@@ -110,7 +110,7 @@ def test_the_estimate_is_of_what_is_counted() -> None:
     assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.05
 
 
-def test_a_template_with_other_figures_is_not_alike() -> None:
+def test_other_figures_in_a_template_prevent_agreement() -> None:
     template = (
         "The shipping forecast says {} knots and high waves in the northern bay until the evening. Boats with"
         " a low board should stay in the harbour until {} o'clock, says the pilot on duty at the light tower."
@@ -122,12 +122,12 @@ def test_a_template_with_other_figures_is_not_alike() -> None:
     assert (whole_texts.exact_replaced, whole_texts.replaceable) == (2, 0)
     assert whole_texts.replaced == 2
     assert whole_texts.missed_by == 0
-    # A figure that was written out is none that differs.
+    # A figure written out in words does not count as a different one.
     same = EXPLAINERS[VERIFIED].explain(template.format(11, 7), template.format("eleven", 7))
     assert same.rule is Rule.RESEMBLE
 
 
-def test_what_represents_a_text() -> None:
+def test_representatives_of_a_text_are_listed() -> None:
     text = "A short one. The ferry line has ordered four electric ships for its crossing to the islands."
     verified = EXPLAINERS[VERIFIED].representatives(text)
     assert [each.kind for each in verified] == ["sentence", "sentence", "minhash"]
@@ -144,7 +144,7 @@ def test_what_represents_a_text() -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", "!!!", "abc", "😀" * 9])
-def test_a_text_without_a_fingerprint_stands_alone(nothing: str) -> None:
+def test_a_text_without_a_fingerprint_is_near_nothing(nothing: str) -> None:
     for explainer in EXPLAINERS.values():
         found = explainer.explain(nothing, SAMPLE[0])
         assert (found.rule, found.near, found.may_join) == (Rule.NO_FINGERPRINT, False, False)
@@ -193,14 +193,14 @@ def judge(comparison: Any, one: ArticleState, other: ArticleState, gap_ms: int |
         (FAR, {}, {}, Outcome.APART),
         (NEAR, {"text_is_same": False}, {}, Outcome.TEXT_CHANGED),
         (NEAR, {"seq": 1}, {"seq": 2, "to_other_root": FROM_ROOT}, Outcome.FAR_FROM_ROOT),
-        # Only what came later had the choice.
+        # Only the later article chose between roots.
         (NEAR, {"seq": 2}, {"seq": 1, "to_other_root": FROM_ROOT, "root": "c"}, Outcome.UNEXPLAINED),
-        # The order of texts counts, not that of articles which may have come again.
+        # The order in which the texts arrived counts, although an article may have been indexed again.
         (NEAR, {"seq": 3, "node_seq": 1}, {"seq": 2, "root": "c"}, Outcome.OTHER_ROOT),
         (NEAR, {"seq": 1}, {"seq": 2}, Outcome.UNEXPLAINED),
         (NEAR, {"seq": 1, "indexed": ["0" * 16]}, {"seq": 2}, Outcome.SATURATED),
         (NEAR, {"seq": 1, "indexed": COMMON}, {"seq": 2}, Outcome.UNEXPLAINED),
-        # It is the earlier one that must be found.
+        # Only the earlier node has to be found by its keys.
         (NEAR, {"seq": 2, "indexed": ["0" * 16]}, {"seq": 1, "indexed": COMMON}, Outcome.UNEXPLAINED),
     ],
 )
@@ -210,7 +210,7 @@ def test_the_outcome_follows_from_comparison_and_index(
     assert judge(comparison, state("a", **one), state("b", **other)) is expected
 
 
-def test_the_gap_is_inclusive() -> None:
+def test_nodes_expire_after_exactly_the_retention() -> None:
     earlier, later = state("a", seq=1), state("b", seq=2, root="c")
     assert judge(NEAR, earlier, later, 9) is Outcome.OTHER_ROOT
     assert judge(NEAR, earlier, later, 10) is Outcome.EXPIRED
@@ -223,7 +223,7 @@ RAIN = "Rain is expected in the hills from noon on, and the rivers may leave the
 
 
 def indexed(comparison: Explanation, *, roots: tuple[str | None, str | None]) -> IndexedExplanation:
-    """Return what two articles with these roots, about which nothing else is known, are told to be."""
+    """Return the explanation of two indexed articles of which little more than the roots is known."""
     unknown = dict.fromkeys(ArticleState.model_fields)
     one, other = (
         ArticleState.model_validate(
@@ -246,7 +246,7 @@ def indexed(comparison: Explanation, *, roots: tuple[str | None, str | None]) ->
     )
 
 
-def test_two_versions_of_a_story() -> None:
+def test_two_versions_of_a_story_are_explained() -> None:
     found = explained(
         indexed(explain(f"{FERRY} {RAIN}", f"{FERRY} {RAIN} They say so."), roots=("a", "a")), language("en")
     )
@@ -260,7 +260,7 @@ def test_two_versions_of_a_story() -> None:
     assert " in A, " in facts["Representatives in common"]
 
 
-def test_a_text_without_words() -> None:
+def test_a_text_without_words_is_explained() -> None:
     found = explained(indexed(explain(FERRY, ""), roots=("a", None)), language("en"))
     assert found.reason.startswith("B was indexed without esdedup")
     assert found.rule.startswith("One of them has no fingerprint")

@@ -1,4 +1,4 @@
-"""A copy that follows a log, growing, shortened and expiring, decides like one loaded from scratch."""
+"""A copy that follows a log as it grows, shrinks and expires decides like one loaded from scratch."""
 
 import base64
 import dataclasses
@@ -31,7 +31,7 @@ PLENTY = 2**30
 
 
 class Owner:
-    """Decides, and writes a log as the forest's owner does; its documents hold little."""
+    """A fake owner that decides batches, and writes a log as the real one does."""
 
     def __init__(self) -> None:
         self.nodes, self.state = Nodes(RELATION, AGING), State()
@@ -56,7 +56,7 @@ class Owner:
         self.writes[document.number] = 1 + max(self.writes.values(), default=0)
 
     def expire(self) -> None:
-        """Shorten the log by what has expired."""
+        """Remove expired documents from the log, and copy their live nodes to a new one."""
         for number, each in list(self.documents.items()):
             seen_ms = max(each.seen_ms, each.state.time_ms)
             if self.live_since_ms != NO_TIME and seen_ms < self.live_since_ms:
@@ -83,7 +83,7 @@ class Owner:
         return nodes
 
     def versions(self, copy: LogCopy) -> dict[int, tuple[int, int]]:
-        """Return what a search finds of documents that a copy has read."""
+        """Return the versions that a search finds of the documents that a copy has read."""
         lives = {number: max(each.seen_ms, each.state.time_ms) for number, each in self.documents.items()}
         return {
             number: (self.writes[number], 1)
@@ -93,7 +93,7 @@ class Owner:
 
 
 def read(copy: LogCopy, owner: Owner, *, at_once: int) -> None:
-    """Read some documents at a time, to the end."""
+    """Read the log to its end, some documents at a time."""
     while True:
         hits = owner.hits(copy.number)[:at_once]
         copy.add(hits)
@@ -102,7 +102,7 @@ def read(copy: LogCopy, owner: Owner, *, at_once: int) -> None:
 
 
 def read_on(copy: LogCopy, owner: Owner, *, at_once: int) -> LogCopy:
-    """Read on, or anew, as a standby does, if the last document that was read has expired and is gone."""
+    """Continue to read; like a standby, start again if the last document that was read has been deleted."""
     if copy.number and copy.number not in owner.documents:
         with pytest.raises(ValueError, match="replaced"):
             read(copy, owner, at_once=at_once)
@@ -115,7 +115,7 @@ def copied(memory_bytes: int = PLENTY) -> LogCopy:
     return LogCopy(RELATION, AGING, memory_bytes=memory_bytes)
 
 
-# Whether the owner begins a document, whether it shortens the log, and whether the copy looks.
+# Whether the owner begins a document, whether it shortens the log, and whether the copy reads it.
 steps = st.tuples(st.booleans(), st.booleans(), st.booleans())
 
 
@@ -136,14 +136,14 @@ def test_followed_nodes_decide_as_loaded_ones(
 ) -> None:
     owner, copy = Owner(), copied()
     for number, batch in enumerate(batches(before, sizes)):
-        is_new, shortens, looks = steps[number % len(steps)]
+        is_new, shortens, reads = steps[number % len(steps)]
         owner.decide(batch, is_new=is_new)
         if shortens:
             owner.expire()
-        if looks:
+        if reads:
             copy = read_on(copy, owner, at_once=at_once)
             copy.settle()
-    # The owner ends here.
+    # The owner stops here.
     assert owner.versions(copy) == copy.versions(owner.live_since_ms)
     copy = read_on(copy, owner, at_once=at_once)
     copy.settle(live_since_ms=owner.live_since_ms)
@@ -181,7 +181,7 @@ def owner() -> Owner:
     return owner
 
 
-def test_only_what_is_new_is_read(owner: Owner) -> None:
+def test_only_new_documents_are_read(owner: Owner) -> None:
     copy = followed(owner)
     assert copy.read_count == 3
     read(copy, owner, at_once=100)
@@ -191,7 +191,7 @@ def test_only_what_is_new_is_read(owner: Owner) -> None:
     assert (copy.read_count, copy.is_unsettled) == (4, True)
 
 
-def test_a_last_document_that_is_another_one_is_refused(owner: Owner) -> None:
+def test_a_replaced_last_document_is_refused(owner: Owner) -> None:
     copy = followed(owner)
     last = owner.documents[3]
     owner.write(last._replace(log=last.log[1:]))
@@ -203,7 +203,7 @@ def test_a_last_document_that_is_another_one_is_refused(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("change", ["deleted", "written", "added"])
-def test_an_earlier_document_that_has_changed_is_noticed(owner: Owner, change: str) -> None:
+def test_changes_of_earlier_documents_are_noticed(owner: Owner, change: str) -> None:
     if change == "added":
         late = owner.documents.pop(2)
         copy = followed(owner)
@@ -217,7 +217,7 @@ def test_an_earlier_document_that_has_changed_is_noticed(owner: Owner, change: s
     assert owner.versions(copy) != copy.versions(owner.live_since_ms)
 
 
-def test_what_has_expired_takes_no_memory(owner: Owner) -> None:
+def test_expired_nodes_take_no_memory(owner: Owner) -> None:
     copy = followed(owner)
     for time in range(40, 2_000, 40):
         owner.decide(many(range(time * 10, time * 10 + 10), time=time), is_new=True)
@@ -229,7 +229,7 @@ def test_what_has_expired_takes_no_memory(owner: Owner) -> None:
     assert owner.versions(copy) == copy.versions(owner.live_since_ms)
 
 
-def test_what_takes_too_much_memory_is_refused(owner: Owner) -> None:
+def test_a_copy_that_exceeds_its_memory_is_refused(owner: Owner) -> None:
     size_bytes = followed(owner).nodes.size_bytes
     copy = copied(size_bytes - 1)
     read(copy, owner, at_once=100)
@@ -239,7 +239,7 @@ def test_what_takes_too_much_memory_is_refused(owner: Owner) -> None:
         read(copied(size_bytes // 3), owner, at_once=100)
 
 
-def test_a_document_that_cannot_be_read_is_refused(owner: Owner) -> None:
+def test_an_unreadable_document_is_refused(owner: Owner) -> None:
     for damage in ({}, {"packed": ["a"]}, {"packed": [base64.b64encode(b"a").decode()] * 2}):
         hits = owner.hits(1)
         del hits[1]["fields"]["packed"]

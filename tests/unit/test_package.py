@@ -1,4 +1,4 @@
-"""How the package starts, its errors and JSON files, and what its tests skip and notice."""
+"""Imports, extras, errors and mappings of the package, and checks of the test suite itself."""
 
 import graphlib
 import inspect
@@ -60,12 +60,12 @@ def test_a_plain_list_imports_no_core() -> None:
     assert loaded.isdisjoint({"esdedup._core", "esdedup.elastic.forest", "esdedup.text.segmenters", "numpy"})
 
 
-def test_the_versions_are_those_of_all_that_decides_fingerprints() -> None:
+def test_versions_name_everything_that_decides_fingerprints() -> None:
     package, profiles, forest, fingerprints, *_, embedded, python = versions()
     assert package == f"esdedup {metadata.version('esdedup')}"
     assert profiles.split()[1:] == [f"{name}," for name in (VERIFIED.label, CLASSIC.label)] + [KEYWORDS.label]
     assert forest.endswith(f" {FORMAT}")
-    # Not those of extras, such as what builds the site of the documents.
+    # Requirements of extras, such as those of the documentation site, do not count.
     requirements = [Requirement(text) for text in metadata.requires("esdedup") or ()]
     core = [each for each in requirements if each.marker is None]
     pinned = {each.name for each in core if str(each.specifier).startswith("==")}
@@ -76,7 +76,7 @@ def test_the_versions_are_those_of_all_that_decides_fingerprints() -> None:
 
 
 @pytest.mark.slow
-def test_the_versions_are_told_without_the_extras() -> None:
+def test_versions_are_shown_without_the_extras() -> None:
     every = tuple(module for modules in EXTRAS.values() for module in modules)
     done = run_without(every, "sys.argv = ['esdedup', '--version']; from esdedup.cli import main; main()")
     assert (done.returncode, done.stderr) == (0, "")
@@ -84,7 +84,7 @@ def test_the_versions_are_told_without_the_extras() -> None:
 
 
 def run_without(modules: tuple[str, ...], program: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program for which some modules are not installed."""
+    """Run a program as if some modules were not installed."""
     blocked = f"import sys; sys.modules.update(dict.fromkeys({modules}))"
     return subprocess.run(
         [sys.executable, "-c", f"{blocked}\n{program}"],
@@ -125,9 +125,10 @@ def test_a_missing_extra_is_named_before_anything_is_done(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert (
-        said == f"esdedup: this command needs {module}, not installed here: pip install 'esdedup[{extra}]'\n"
+        message
+        == f"esdedup: this command needs {module}, not installed here: pip install 'esdedup[{extra}]'\n"
     )
     assert not list(tmp_path.iterdir())
 
@@ -145,19 +146,19 @@ def test_a_sidecar_without_pages_needs_no_web_packages() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_every_package_of_an_extra_is_asked_for() -> None:
+def test_every_package_of_an_extra_is_checked() -> None:
     distributions = metadata.packages_distributions()
     for extra, modules in EXTRAS.items():
         packages = {canonicalize_name(distributions[module][0]) for module in modules}
         required = [Requirement(text) for text in metadata.requires("esdedup") or ()]
         declared = {each for each in required if each.marker and f'extra == "{extra}"' in str(each.marker)}
-        # aiohttp comes with the asynchronous client, where it is not named.
+        # aiohttp comes with the asynchronous client, whose requirement does not name it.
         expected = {canonicalize_name(each.name) for each in declared if not each.extras}
         assert packages - {"aiohttp"} == expected - {"aiohttp"}
 
 
 @pytest.mark.slow
-def test_the_demo_needs_neither_peers_nor_tools_for_development() -> None:
+def test_the_demo_needs_no_peers_or_development_tools() -> None:
     others = (
         "datasketch",
         "faiss",
@@ -172,10 +173,10 @@ def test_the_demo_needs_neither_peers_nor_tools_for_development() -> None:
     assert run_without(others, program).returncode == 0
 
 
-def test_every_error_is_ours_and_says_what_it_is() -> None:
+def test_every_error_has_our_base_class_and_documentation() -> None:
     for name, kind in vars(errors).items():
         if inspect.isclass(kind) and kind.__module__ == errors.__name__:
-            # The owner of a forest is what two errors have.
+            # `ForestOwner` is an attribute of two errors.
             assert issubclass(kind, errors.EsdedupError) or kind is errors.ForestOwner
             assert kind.__doc__
             assert name in (errors.__doc__ or "")
@@ -204,7 +205,7 @@ OWNER = errors.ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UT
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_survives_pickling_with_its_facts(error: errors.EsdedupError) -> None:
+def test_an_error_survives_pickling_with_its_attributes(error: errors.EsdedupError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
@@ -224,7 +225,7 @@ def test_mappings_are_read_from_the_package() -> None:
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_files_of_the_crate_import_each_other() -> None:
+def test_imports_of_the_crate_have_no_cycles() -> None:
     folder = ROOT / "core/src"
     files = {path.relative_to(folder).with_suffix("").parts: path for path in folder.rglob("*.rs")}
     imports: dict[tuple[str, ...], set[tuple[str, ...]]] = {module: set() for module in files}
@@ -234,21 +235,23 @@ def test_no_files_of_the_crate_import_each_other() -> None:
             name = (*(module[:-1] if start == "super" else ()), *names.split("::"))
             imports[module] |= {name[:length] for length in range(1, len(name) + 1)} & files.keys()
     assert imports["forest", "laws"] >= {("forest", "nodes"), ("forest", "times")}
-    # Raises an error that names the files of a circle.
+    # Raises an error that names the files of a cycle.
     graphlib.TopologicalSorter(imports).prepare()
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.fault)
-def test_the_code_that_a_fault_replaces_stands_once(mutant: Mutant) -> None:
+def test_the_code_each_mutant_replaces_occurs_once(mutant: Mutant) -> None:
     assert (ROOT / mutant.path).read_text("utf-8").count(mutant.old) == 1
     assert all((ROOT / "tests" / each).exists() for each in mutant.likely)
 
 
-@pytest.mark.parametrize(("shared", "status", "said"), [("", 0, "1 skipped: no node"), ("x", 1, "1 failed")])
-def test_skips_are_named_or_fail(shared: str, status: int, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("shared", "status", "message"), [("", 0, "1 skipped: no node"), ("x", 1, "1 failed")]
+)
+def test_skips_are_reported_or_fail(shared: str, status: int, message: str, tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text("import pytest\ndef test(): pytest.skip('no node')\n")
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "pyproject.toml", str(tmp_path)]
     environment = {**os.environ, "ESDEDUP_SHARED": shared}
     run = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
     assert run.returncode == status
-    assert said in run.stdout
+    assert message in run.stdout

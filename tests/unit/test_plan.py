@@ -1,4 +1,4 @@
-"""Plans for a stream of articles, by unit costs that are easy to calculate with."""
+"""Capacity plans, calculated from simple unit costs."""
 
 import dataclasses
 import math
@@ -90,7 +90,7 @@ def test_only_unchanged_reprints_make_no_node() -> None:
     assert planned(edited=1).load.nodes == planned(reprints=0).load.nodes > found.load.nodes
 
 
-def test_time_of_owners_and_of_fingerprints() -> None:
+def test_times_of_owner_and_fingerprints_add_up() -> None:
     found = planned()
     assert found.fingerprint_us == 30 + 200
     deciding_us = 20 + 2 * math.log2(found.load.nodes / 1_000)
@@ -103,7 +103,7 @@ def test_time_of_owners_and_of_fingerprints() -> None:
     assert short.fingerprint_us == 30 + 100
 
 
-def test_memory_and_disk() -> None:
+def test_memory_and_disk_follow_from_the_load() -> None:
     found = planned()
     each = found.memory_each
     assert found.forests == 1
@@ -117,7 +117,7 @@ def test_memory_and_disk() -> None:
     assert shown["article_shards"] == math.ceil(shown["articles_gb"] / 50)
 
 
-def test_what_elasticsearch_takes() -> None:
+def test_the_load_on_elasticsearch_is_estimated() -> None:
     found = {each.name: each.value for each in figures(planned())}
     roots = 864_000 * 30 * 0.6
     assert found["server_cores_peak"] == pytest.approx(30 * 160e-6)
@@ -142,7 +142,7 @@ def test_what_elasticsearch_takes() -> None:
         ("rows in memory", {"articles_a_day": 2e7, "peak": 1, "retention_days": 365, "owner_bytes": 1e15}),
     ],
 )
-def test_where_one_owner_ends(why: str, changes: dict[str, float]) -> None:
+def test_each_limit_of_an_owner_requires_more_forests(why: str, changes: dict[str, float]) -> None:
     found = planned(**changes)
     assert found.why == why
     assert (found.forests == 1) == (not changes)
@@ -151,7 +151,7 @@ def test_where_one_owner_ends(why: str, changes: dict[str, float]) -> None:
     assert found.load_each.nodes * 9 < 2**32
 
 
-def test_a_shard_that_is_larger_than_advised_is_named() -> None:
+def test_shards_larger_than_advised_are_pointed_out() -> None:
     def basis(**changes: float) -> str:
         return next(each.basis for each in figures(planned(**changes)) if each.name == "forest_shards")
 
@@ -162,7 +162,7 @@ def test_a_shard_that_is_larger_than_advised_is_named() -> None:
     assert f"as {least:,} forests would" in basis(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
 
 
-def test_costs_are_those_of_the_words() -> None:
+def test_costs_depend_on_the_settings_of_words() -> None:
     others = {
         costs_key(KEYWORDS.with_changes(segmenter=get_segmenter("words"))),
         costs_key(KEYWORDS.with_changes(weighting=Tf())),
@@ -170,7 +170,7 @@ def test_costs_are_those_of_the_words() -> None:
     }
     assert len(others) == 3
     assert "keywords" not in others
-    # What is measured both ways, or decides nothing, is not told apart.
+    # Settings that are measured both ways, or do not affect costs, share a key.
     same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000)
     assert costs_key(same) == "keywords"
     with pytest.raises(SettingError, match="no unit costs of keywords-4-"):
@@ -186,7 +186,7 @@ def test_costs_are_those_of_the_words() -> None:
     length=st.floats(1, 1e5),
     keeps=st.booleans(),
 )
-def test_the_least_number_of_forests_that_fit(
+def test_plans_have_the_fewest_forests_that_fit(
     articles: float, days: float, reprints: float, edited: float, peak: float, length: float, keeps: bool
 ) -> None:
     profile = VERIFIED.with_changes(keep_boilerplate=keeps)
@@ -201,7 +201,7 @@ def test_the_least_number_of_forests_that_fit(
     found = planned(profile, **changes)
 
     def fits(forests: int) -> bool:
-        # An owner of that share alone.
+        # Whether one owner can handle an equal share of the articles.
         share = planned(profile, **changes | {"articles_a_day": articles / forests})
         return share.forests == 1
 
@@ -224,7 +224,7 @@ def test_the_least_number_of_forests_that_fit(
         ({"articles_a_day": 1e15}, "this workload is too large"),
     ],
 )
-def test_what_cannot_be_planned(changes: dict[str, float], message: str) -> None:
+def test_invalid_workloads_are_refused(changes: dict[str, float], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         planned(**changes)
 
@@ -238,7 +238,7 @@ def test_what_cannot_be_planned(changes: dict[str, float], message: str) -> None
         (lambda text: text.replace('"node_bytes":300.0', '"other":1'), "node_bytes: Field required"),
     ],
 )
-def test_files_of_costs_that_are_wrong(change: Callable[[str], str], message: str) -> None:
+def test_invalid_files_of_costs_are_refused(change: Callable[[str], str], message: str) -> None:
     text = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED).model_dump_json()
     assert CostsFile.read(text, name="file.json").costs == (COSTS,)
     with pytest.raises(SettingError, match=message):
@@ -254,7 +254,7 @@ def test_the_package_has_costs_of_every_profile(profile: str) -> None:
     assert 20 < found.costs.server.node_bytes < 5_000
 
 
-def test_a_text_without_a_node_has_measured_bytes() -> None:
+def test_a_hash_without_a_node_takes_29_bytes() -> None:
     store = MemoryStore(aging=AGING, relation=relation_of(CLASSIC))
     count = 200_000
     assign(store, as_batch([Arrival(None, 0, page=page) for page in range(1, count + 1)]), now_ms=NOW_MS)

@@ -1,4 +1,4 @@
-"""Articles of many requests become batches; callers take turns."""
+"""Articles of many requests are decided in batches, and callers take turns."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from esdedup.sidecar.metrics import Metrics
 
 
 class Decider:
-    """Answers with the text of each article in capitals, as its routing, and keeps the batches."""
+    """A fake owner that sets the routing of articles to their text in capitals, and records batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -47,7 +47,7 @@ class Decider:
 async def intake_of(
     decider: Decider, metrics: Metrics | None = None, **limits: int
 ) -> AsyncIterator[Batcher]:
-    """Run a batcher; when it has been closed, it decides what it has accepted."""
+    """Run a batcher; at the end, close it and wait until it has decided all accepted articles."""
     intake = Batcher(decider, limits=BatchLimits(**limits), metrics=metrics or Metrics())
     running = asyncio.create_task(intake.run())
     yield intake
@@ -57,7 +57,7 @@ async def intake_of(
 
 @contextlib.contextmanager
 def busy(decider: Decider) -> Iterator[None]:
-    """Let an owner decide nothing meanwhile."""
+    """Block the decisions of an owner."""
     decider.free.clear()
     yield
     decider.free.set()
@@ -70,10 +70,10 @@ def waiting(metrics: Metrics) -> float | None:
 async def assign(intake: Batcher, articles: Sequence[ArticleAction], caller: Hashable = None) -> list[str]:
     async with intake.assigning(articles, caller):
         pass
-    return said(articles)
+    return routings(articles)
 
 
-def said(articles: Sequence[ArticleAction]) -> list[str]:
+def routings(articles: Sequence[ArticleAction]) -> list[str]:
     return [each.routing for each in articles if each.routing is not None]
 
 
@@ -86,7 +86,7 @@ def articles(*texts: str) -> list[ArticleAction]:
 
 
 async def begun(intake: Batcher, *texts: str, caller: Hashable = None) -> asyncio.Task[list[str]]:
-    """Begin to assign the articles of a request, and let them wait."""
+    """Start to assign the articles of a request, and let them queue."""
     task = asyncio.create_task(assign(intake, articles(*texts), caller))
     await asyncio.sleep(0.01)
     return task
@@ -103,14 +103,14 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
 
     asyncio.run(run())
     assert waiting(metrics) == 0
-    # Requests take turns; each keeps its order, as its answers show.
+    # Requests take turns, so the order over all requests is not compared.
     decided = [text for batch in decider.batches for text in batch]
     assert sorted(decided) == sorted(text for texts in requests for text in texts)
     assert all(len(batch) <= size for batch in decider.batches)
     assert all(sum(map(len, batch[:-1])) < 12 for batch in decider.batches)
 
 
-async def test_arrivals_during_a_busy_owner_make_one_batch() -> None:
+async def test_articles_that_arrive_while_busy_form_one_batch() -> None:
     decider = Decider()
     async with intake_of(decider) as intake:
         with busy(decider):
@@ -121,17 +121,17 @@ async def test_arrivals_during_a_busy_owner_make_one_batch() -> None:
 
 async def test_a_failure_reaches_only_requests_of_its_batch() -> None:
     decider = Decider()
-    decider.error = EsdedupError("the forest is away")
+    decider.error = EsdedupError("the forest is unavailable")
     async with intake_of(decider, batch_articles=2) as intake:
         given = [assign(intake, articles(*texts)) for texts in ("a", "bcd", "e")]
         first, second, third = await asyncio.gather(*given, return_exceptions=True)
-    assert str(first) == str(second) == "the forest is away"
+    assert str(first) == str(second) == "the forest is unavailable"
     assert third == ["E"]
-    # The rest of the request that has failed is decided for nobody.
+    # The remaining articles of the failed request are not decided.
     assert decider.batches == [["a", "b"], ["e"]]
 
 
-async def test_one_request_alone_may_exceed_the_bounds() -> None:
+async def test_one_request_alone_may_exceed_the_limit() -> None:
     decider = Decider()
     async with intake_of(decider, waiting_articles=2) as intake:
         with busy(decider):
@@ -159,7 +159,7 @@ async def test_the_next_batch_is_decided_while_one_is_written() -> None:
                 await each
 
 
-async def test_a_request_whose_client_has_gone_is_not_decided() -> None:
+async def test_requests_of_disconnected_clients_are_not_decided() -> None:
     decider, metrics = Decider(), Metrics()
     async with intake_of(decider, metrics) as intake:
         with busy(decider):
@@ -170,13 +170,13 @@ async def test_a_request_whose_client_has_gone_is_not_decided() -> None:
     assert decider.batches == [["a"], ["c"]]
 
 
-async def test_what_is_decided_is_known_while_it_is_written() -> None:
+async def test_decisions_are_available_before_they_are_written() -> None:
     decider, given = Decider(), articles("a", "b", "c")
     decider.writes.clear()
 
     async def answer() -> None:
         async with intake.assigning(given):
-            assert said(given) == ["A", "B", "C"]
+            assert routings(given) == ["A", "B", "C"]
             assert not decider.writes.is_set()
             decider.write_error = EsdedupError("the disk is full")
             asyncio.get_running_loop().call_later(0.01, decider.writes.set)
@@ -188,7 +188,7 @@ async def test_what_is_decided_is_known_while_it_is_written() -> None:
             await answer()
 
 
-async def test_callers_take_turns_and_small_ones_are_accepted() -> None:
+async def test_small_requests_are_accepted_despite_a_large_one() -> None:
     decider = Decider()
     large = [f"l{number}" for number in range(1_000)]
     async with intake_of(decider, batch_articles=200, waiting_articles=250) as intake:
@@ -201,7 +201,7 @@ async def test_callers_take_turns_and_small_ones_are_accepted() -> None:
         assert await greedy == [text.upper() for text in large]
         await asyncio.gather(*others)
     batches = decider.batches
-    # The first batch was taken before the others came.
+    # The first batch was formed before the other requests arrived.
     assert {"a", "b"} <= set(batches[1])
     assert {"c", "d"} <= {*batches[1], *batches[2]}
     assert [text for batch in batches for text in batch if text[0] == "l"] == large

@@ -1,4 +1,4 @@
-"""Checks articles against their forest, which must have the node and the root of each article."""
+"""Checks articles against their forest, which must have each article's node and root."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
@@ -28,16 +28,17 @@ _BANDS_CHECKED_AT_ONCE = 1_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Batch:
-    """Some articles, and the nodes and remembered pages that they are compared with."""
+    """Some articles, and the nodes and content hashes that they are compared with."""
 
     # Records that esdedup cannot have written.
     invalid: list[Record]
-    # The other records: those whose nodes cannot have expired, and those whose nodes may have.
+    # Valid records whose nodes cannot have expired.
     live: list[Record]
+    # Valid records whose nodes may have expired.
     old: list[Record]
-    # The nodes of their texts, roots and pages that exist, by id.
+    # The existing nodes of their texts, roots and content hashes, by id.
     nodes: dict[str, StoredNode]
-    # Their pages that are remembered, by id.
+    # Their remembered content hashes, by id.
     pages: dict[str, StoredPage]
     # Nodes with an earlier `seen` have expired.
     since_ms: int
@@ -55,7 +56,7 @@ class ArticleAudit:
     on_invalid: Callable[[Record], None] = lambda _: None
 
     def violations(self) -> Iterator[list[Violation]]:
-        """Yield the violations of each batch of articles, an empty list for one without any."""
+        """Yield a list of violations for each batch of articles."""
         yield list(self._state_behind())
         for batch in self._batches():
             yield [*self._wrong_bands(batch.live), *self._but_wrong_bands(batch)]
@@ -65,14 +66,14 @@ class ArticleAudit:
             yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail)]
 
     def repairable(self) -> Iterator[list[RepairableViolation]]:
-        """Yield the repairable violations of each batch; looks for no others."""
+        """Yield a list of violations for each batch, looking only for repairable ones."""
         yield _repairable(self._state_behind())
         for batch in self._batches():
             yield _repairable(self._but_wrong_bands(batch))
 
     def _batches(self) -> Iterator[_Batch]:
         for records in self.records.batches():
-            # Nodes are written before articles: after a refresh all nodes of this batch are visible.
+            # Nodes are written before their articles, so after a refresh all nodes of this batch are visible.
             self.index.refresh_if_allowed()
             valid: list[Record] = []
             invalid: list[Record] = []
@@ -82,7 +83,7 @@ class ArticleAudit:
                 self.on_invalid(record)
             pages = self.index.run(self.index.nodes.pages(record.page for record in valid if record.page))
             nodes = self._nodes(valid, pages.values())
-            # Read after the nodes: a node that lives at this time was alive when it was read.
+            # Read the status after the nodes: a node that is live by this status was live when it was read.
             since_ms = self.index.status().live_since_ms(self.aging)
             live: list[Record] = []
             old: list[Record] = []
@@ -117,7 +118,7 @@ class ArticleAudit:
         yield from self._other_links(batch)
 
     def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
-        # The repairs of earlier articles apply to later ones.
+        # Later articles are compared with the nodes as repaired for earlier articles.
         repaired, pages = dict(batch.nodes), dict(batch.pages)
         for record in batch.live:
             if record.profile != self.index.meta.profile:
@@ -147,10 +148,10 @@ class ArticleAudit:
     def _other_links(self, batch: _Batch) -> Iterator[Violation]:
         for record in batch.live:
             root = batch.nodes.get(record.root)
-            # A root that is missing gets the links of its articles; a text without a fingerprint has none.
+            # A missing root gets the links of its articles; a text without a fingerprint has no links.
             right = root.links if root else NO_LINKS if record.fingerprint is None else record.links
             if record.links != right:
-                detail = f"they are {record.links}, those of its root {record.root} {right}"
+                detail = f"they are {record.links}; its root {record.root} has {right}"
                 remedy = Remedy(change=(record, dict(right)))
                 yield repairable(ViolationKind.OTHER_LINKS, record.id, detail, remedy)
 
@@ -162,10 +163,10 @@ class ArticleAudit:
         pages: dict[str, StoredPage],
         batch: _Batch,
     ) -> Iterator[Violation]:
-        """Compare an article with its node, its root and its page; add its repairs to `nodes` and `pages`."""
+        """Compare an article with its node, root and content hash; add its repairs to `nodes` and `pages`."""
         node, root = nodes.get(fingerprint), nodes.get(record.root)
         if node is not None and node.seen_ms < batch.since_ms:
-            # An expired node does not count: the next arrival of its id makes a new one.
+            # Ignore an expired node: the next article with this fingerprint makes a new node.
             node = None
         if node is not None and node.root != record.root:
             detail = f"its root is {record.root}, the root of its node is {node.root}"
@@ -191,12 +192,12 @@ class ArticleAudit:
     def _of_old_article(
         self, record: Record, nodes: dict[str, StoredNode], live_since_ms: int
     ) -> Iterator[Violation]:
-        """Compare an article whose own node may have expired with its nodes that are still live."""
+        """Compare an article whose node may have expired with those of its nodes that are live."""
         for node_id in dict.fromkeys([record.root, record.fingerprint or ""]):
             node = nodes.get(node_id)
             if node is None or node.root != record.root or node.seen_ms < live_since_ms:
                 continue
-            # A node rebuilt from later articles is as old as this article, unless it had expired in between.
+            # A node rebuilt from later articles may be as old as this article, unless it expired in between.
             is_same = self.index.meta.rebuilding and record.seen_ms + self.aging.retention_ms > node.made_ms
             after = self._with_article(node, node_id, record)
             if after != node and (is_same or after.signature != node.signature):
@@ -207,11 +208,10 @@ class ArticleAudit:
     def _remembered(
         self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]
     ) -> list[Stored]:
-        """Return what is to be written so that an article's page is remembered as it must be.
+        """Return the nodes or content hashes to write, so that an article's content hash is remembered.
 
-        The latest article of a page decides: the forest must remember the page until then at least, with a
-        node of that article's root, or with none if it has none. `pages` and `nodes` are changed to what
-        they will be.
+        The latest article with a content hash decides: the hash must be remembered with a node of that
+        article's root, or without a node if the article has no fingerprint. Updates `pages` and `nodes`.
         """
         if record.page is None:
             return []
@@ -220,14 +220,14 @@ class ArticleAudit:
         other = None if page is None or page.node is None else nodes.get(page.node)
         has_root = (other and other.root) == (own and own.root)
         seen_ms = self.aging.round_up(record.seen_ms)
-        # No page may outlive its node, whose time may have been rounded with another granularity.
+        # No content hash may outlive its node, whose time may be rounded with another granularity.
         right = StoredPage(record.page, own and own.id, min(seen_ms, own.seen_ms) if own else seen_ms)
         if page is None or (page.node and not other) or _page_seen_ms(page, other) < record.seen_ms:
             changed = [own.remembering(right.page, right.seen_ms) if own else right]
         elif has_root or record.seq != self.records.latest_of_page(record.page):
             return []
         else:
-            # Its own document replaces the wrong one, if that is what remembers the page.
+            # Replace the wrong document, or remove the hash from the node that wrongly has it.
             changed = [right]
             if other and other.page == record.page:
                 changed.append(other._replace(page="", page_seen_ms=NO_TIME))
@@ -236,7 +236,7 @@ class ArticleAudit:
         return changed
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
-        """Return a node as it must be, given that it existed when this article arrived."""
+        """Return a node corrected for the fact that it existed when this article arrived."""
         seen_ms = self.aging.round_up(record.seen_ms)
         if node is None:
             own = StoredNode(
@@ -245,8 +245,8 @@ class ArticleAudit:
             if node_id != own.id:
                 own = recreate_root(node_id, own, self.index.relation)
             return _linked(own, record)
-        # A root recreated from a leaf gets its links back from its articles, its signature from its own. Any
-        # other node keeps that of the article that made it, its origin too, and no forged link spreads.
+        # A root recreated from a leaf gets its links from its articles, and its signature from an article of
+        # its own text. Any other node keeps its signature and links, so that no forged value spreads.
         is_recreated = not genuine([node], self.index.relation)
         if self.index.meta.rebuilding or is_recreated:
             node = _linked(node, record)
@@ -254,7 +254,7 @@ class ArticleAudit:
             signature=record.signature if is_recreated and node_id == record.fingerprint else node.signature,
             seq=min(node.seq, record.seq),
             made_ms=min(node.made_ms, record.seen_ms),
-            # Kept unless too early: it may have been rounded with another granularity.
+            # Keep it unless it is too early, since it may be rounded with another granularity.
             seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
         )
 
@@ -262,14 +262,14 @@ class ArticleAudit:
         profile = self.index.meta.profile
         records = [record for record in batch if record.fingerprint is not None and record.profile == profile]
         bands = keys_of(records, self.index.relation, ARTICLES)
-        # A signature whose keys are all saturated has no bands.
+        # A signature has no bands if all of its keys are saturated.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
-        # A group is checked as a whole, so bands swapped between neighbours would pass: keep those apart.
+        # Bands are checked per group, so a swap between adjacent articles would pass; interleave them.
         for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):
             correct = self.records.with_bands(group)
             for record, _ in group:
                 if (record.index, record.id) not in correct:
-                    detail = "index it again, so that its bands find it"
+                    detail = "index it again, so that it is found by its bands"
                     yield Violation(kind=ViolationKind.WRONG_BANDS, subject=record.id, detail=detail)
 
     def _is_valid(self, record: Record) -> bool:
@@ -288,7 +288,7 @@ class ArticleAudit:
 
 
 def _linked(node: StoredNode, record: Record) -> StoredNode:
-    """Return a node with its article's links, if it is a root, where it has none."""
+    """Return a root with links that it lacks taken from its article; other nodes stay unchanged."""
     if not node.is_root:
         return node
     part_of, has_part = (link if is_node_id(link) else "" for link in record.links.values())
@@ -307,7 +307,7 @@ def _invalid(record: Record) -> Violation:
     if record.several:
         detail = f"several values in {', '.join(record.several)}; index it again"
     elif record.root.startswith(LONE) and record.fingerprint is not None:
-        detail = f"its root {record.root} is that of a text without a fingerprint, but it has one"
+        detail = f"its root {record.root} is for a text without a fingerprint, but it has one"
         cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", *NO_LINKS))
         return repairable(ViolationKind.INVALID_RECORD, record.id, detail, Remedy(change=(record, cleared)))
     else:

@@ -1,4 +1,4 @@
-"""`Editor` and `AsyncEditor`: merge and split stories, and move articles, in indices set up for it."""
+"""`Editor` and `AsyncEditor`: merge and split stories, and move articles, in indices set up for editors."""
 
 import secrets
 from typing import TYPE_CHECKING, Annotated
@@ -32,28 +32,28 @@ _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
 
 
 class ArticlePlace(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """The place of an article whose id several indices have."""
+    """The index and id of an article, for an id that several indices have."""
 
     index: Annotated[str, pydantic.Field(min_length=1)]
     id: _Id
 
 
 class EditRequest(Result, frozen=True, extra="forbid"):
-    """What an editor wants. An id that several indices have means the article that arrived last."""
+    """An editor's request. If several indices have an id, it means the article that arrived last."""
 
     kind: EditKind
     ids: tuple[_Id | ArticlePlace, ...] = pydantic.Field(default=(), max_length=1_000)
-    """merge: the stories of these become one with that of `to`. split: these, with all articles of the same
-    text, become a story of their own. move: these, with all of the same text, get the story of `to`."""
+    """Articles. merge: their stories are merged into that of `to`. split: they and all articles with their
+    texts become a new story. move: they and all articles with their texts get the story of `to`."""
     to: _Id | ArticlePlace | None = None
-    """An article of the story that others are merged with or moved to."""
+    """merge or move: an article of the target story."""
     undoes: int | None = None
-    """undo: the number of an edit, which may itself have undone another."""
+    """undo: the number of the edit to undo, which may itself be an undo."""
     why: str = pydantic.Field(default="", max_length=1_000)
-    """The reason, for those who read what editors said."""
+    """The reason, which is shown in the history of edits."""
     request_id: _Id = pydantic.Field(default_factory=secrets.token_hex)
-    """Made up for each request. One that is sent again with the same, since its answer was lost, is the same
-    edit."""
+    """An id, unique for each request. If a request is repeated with the same id because its answer was lost,
+    only one edit is made."""
 
     if not TYPE_CHECKING:  # The types of the fields stay known.
 
@@ -72,7 +72,7 @@ class EditRequest(Result, frozen=True, extra="forbid"):
         if given != wanted:
             names = ("ids", "to", "undoes")
             needed = " and ".join(name for name, each in zip(names, wanted, strict=True) if each)
-            raise ValueError(f"kind {self.kind!r} takes {needed}, and no other")
+            raise ValueError(f"kind {self.kind!r} takes {needed}, and no others")
         return self
 
 
@@ -81,19 +81,19 @@ class EditResult(Result, frozen=True):
 
     edit: Edit
     articles: int
-    """How many articles got another story."""
+    """The number of articles that got another story."""
 
 
 class EditHistory(Result, frozen=True):
-    """All edits of a forest, the first one first."""
+    """All edits of a forest, the oldest first."""
 
     edits: tuple[Edit, ...]
     undone: tuple[int, ...]
-    """The numbers of those that were undone."""
+    """The numbers of the edits that were undone."""
 
 
 def make_edit(desk: ForestScope, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
-    """Keep what an editor says in the forest, and give articles their stories; see `Editor.edit`."""
+    """Store an edit in the forest, and update the stories of articles; see `Editor.edit`."""
     if not by.strip() or len(by) > _LONGEST_NAME or by.encode(errors="ignore").decode() != by:
         raise SettingError(f"the editor's name must be 1 to {_LONGEST_NAME} characters in UTF-8: {by!r:.50}")
     forest, ready = yield from _ready(desk, index)
@@ -115,17 +115,17 @@ def history(desk: ForestScope, index: str) -> Requests[EditHistory]:
 
 
 def _ready(desk: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
-    """Return the forest with the edits of an index, and the index."""
+    """Return the forest of an index, and the index; raise unless both can be edited."""
     ready = yield from desk.ready(index, is_fresh=True)
     if not isinstance(ready.fields, EditorialFields):
         raise IndexNotReady(
-            f"the index {index!r} has no stories that could be edited: set it up with --editorial, or "
+            f"the index {index!r} has no stories that can be edited: set it up with --editorial, or "
             "`Dedup.setup(editorial=True)`",
             index=index,
         )
     forest = forest_of(ready.mappings, given=desk.given_forest)
     for name, each in ready.mappings.items():
-        # The target of a migration has no readers yet.
+        # Refuse the target forest of a migration, which has no readers yet.
         if (kept := kept_forest(each)) != forest:
             why = other_forest(name, kept, forest) if kept else f"the index {name!r} belongs to no forest"
             how = "name its own, or set it up with one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
@@ -137,11 +137,11 @@ def _ready(desk: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
 
 
 def _made(edits: Edits, request: EditRequest, *, by: str) -> Edit | None:
-    """Return the edit that a request has made, perhaps when it was sent before."""
+    """Return the edit made by this request, perhaps when it was first sent; None if it has made none."""
     made = next((each for each in edits.edits[::-1] if each.request_id == request.request_id), None)
     wanted = {"by": by, **request.model_dump(include={"kind", "undoes", "why"})}
     if made and made.model_dump(include={*wanted}) != wanted:
-        raise SettingError(f"edit {made.number} has that request_id, and is another: give each its own")
+        raise SettingError(f"edit {made.number} has that request_id, but differs: use a new id for each edit")
     return made
 
 
@@ -150,22 +150,22 @@ def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) 
     said = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
     if request.undoes is not None:
         if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
-            raise SettingError(f"there is no edit {request.undoes} that could be undone")
+            raise SettingError(f"there is no edit {request.undoes} that can be undone")
         return Edit(**said, undoes=request.undoes)
     into = None if request.to is None else (yield from _text_and_story(ready, edits, request.to))[1]
-    # Texts with their stories, since a text that came again after it had expired has several.
+    # Pairs of texts and stories: a text that came again after it had expired has several stories.
     named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
         named[(yield from _text_and_story(ready, edits, each))] = None
     if not (others := [(text, story) for text, story in named if story != into]):
-        raise SettingError("the articles are of that story already")
+        raise SettingError("the articles already belong to that story")
     texts, stories = (tuple(dict.fromkeys(each)) for each in zip(*others, strict=True))
     if request.kind == "merge":
         return Edit(**said, into=into, stories=stories)
     if request.kind == "move":
         return Edit(**said, into=into, texts=texts)
     if len(stories) > 1:
-        raise SettingError("the articles to split off are of several stories: split them one by one")
+        raise SettingError("the articles to split off belong to several stories: split one story at a time")
     if not (yield from _leaves_some(ready, *stories, texts=texts)):
         raise SettingError("nothing would be left of the story: all of its articles are to be split off")
     return Edit(**said, into=new_story(number, at_ms=at_ms), texts=texts)
@@ -182,7 +182,7 @@ def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) 
 
 def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
     of_texts = [{"terms": {name: list(texts)}} for name in (ready.fields.fingerprint, ready.fields.root)]
-    # Search by the root only where there is no fingerprint: a leaf has the root of another text, which stays.
+    # By root, find only articles without a fingerprint: a leaf has the root of another text.
     has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}
     split = [of_texts[0], {"bool": {"filter": [of_texts[1], has_none]}}]
     query = {"bool": {"filter": {"term": {ready.fields.cluster: story}}, "must_not": split}}
@@ -191,9 +191,9 @@ def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Re
 
 
 class Editor:
-    """Merges and splits stories. Several may work at once, and beside those who feed articles.
+    """Merges and splits stories. Several editors may work at the same time, also while articles are fed.
 
-    An article that is on its way while an edit is made may keep its story of before; a repair mends that.
+    An article that is being indexed during an edit may keep its previous story; a repair corrects that.
     """
 
     @checked
@@ -206,20 +206,20 @@ class Editor:
 
     @checked
     def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
-        """Do what an editor wants, whose name is kept with it.
+        """Make an edit, and store the editor's name with it.
 
-        If this is interrupted, the next edit completes it, and so does a repair.
+        If this is interrupted, the next edit or a repair completes it.
 
         Args:
-            index: An index, alias or pattern: all indices of the forest that were set up for editors.
-            request: What is wanted.
+            index: An index, alias or pattern for all indices of the forest that were set up for editors.
+            request: The edit to make.
             by: The editor's name, of 1 to 200 characters.
 
         Raises:
             IndexNotReady: The index was not set up for editors, is read-only, or belongs to another forest.
-            ForestError: There is no such forest.
+            ForestError: The forest does not exist.
             ArticleNotFound: An article is missing.
-            SettingError: The edit would change nothing, or leave nothing of a story that is split.
+            SettingError: The edit would change nothing, or would leave no article in a story that is split.
         """
         return execute(self._client, make_edit(self._desk, index, request, by=by))
 
@@ -229,7 +229,7 @@ class Editor:
 
 
 class AsyncEditor:
-    """Does the same as `Editor` with an asynchronous client."""
+    """An `Editor` with an asynchronous client."""
 
     @checked
     def __init__(
@@ -241,7 +241,7 @@ class AsyncEditor:
 
     @checked
     async def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
-        """Do what an editor wants; see `Editor.edit`."""
+        """Make an edit; see `Editor.edit`."""
         return await execute_async(self._client, make_edit(self._desk, index, request, by=by))
 
     async def history(self, index: str) -> EditHistory:

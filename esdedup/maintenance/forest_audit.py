@@ -1,4 +1,4 @@
-"""Checks the nodes of a forest against its laws, tree by tree."""
+"""Checks the nodes of a forest against its laws, one tree at a time."""
 
 import dataclasses
 import itertools
@@ -15,9 +15,9 @@ from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 
-# The fewest nodes whose neighbours are searched for together.
+# The fewest nodes of a batch, whose neighbours are searched for together.
 AUDIT_BATCH = 5_000
-# Leaves of one tree that are compared at once: each may have very many neighbours.
+# Leaves of one tree that are compared at once; each leaf may have very many neighbours.
 _LEAVES_AT_ONCE = 500
 
 
@@ -54,7 +54,7 @@ class ForestAudit:
     on_nodes: Callable[[int], None]
 
     def violations(self) -> Iterator[Violation]:
-        """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
+        """Yield every violation that shows without articles. The forest may be written to meanwhile."""
         self._index.refresh_if_allowed()
         if self._index.log is not None:
             self._index.run(self._index.log.update())
@@ -62,7 +62,7 @@ class ForestAudit:
         self._misplaced: list[StoredNode] = []
         nodes = self._index.nodes.by_tree(damaged=self._damaged, misplaced=self._misplaced)
         first = list(itertools.islice(nodes, 1))
-        # Read after the snapshot of the nodes: a node that lives at this time is alive in the snapshot.
+        # Read the status after the snapshot of nodes: a node that is live by it is live in the snapshot.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.run(read_ordered_since(self._index.name))
         by_root = itertools.groupby(itertools.chain(first, nodes), key=lambda node: node.root)
@@ -106,13 +106,13 @@ class ForestAudit:
         first, repaired = tree.nodes[0], root
         if root.seen_ms < tree.seen_ms:
             repaired = repaired._replace(seen_ms=tree.seen_ms)
-            detail = f"its `seen` is {root.seen_ms}, that of a leaf {tree.seen_ms}"
+            detail = f"its `seen` is {root.seen_ms}, but a leaf has {tree.seen_ms}"
             yield repairable(ViolationKind.ROOT_SEEN_TOO_LOW, root.id, detail, Remedy(stored=(repaired,)))
         if first.seq < root.seq:
             repaired = repaired._replace(seq=first.seq, made_ms=min(first.made_ms, root.made_ms))
-            detail = f"it is arrival {first.seq}, its root {root.id} arrival {root.seq}"
+            detail = f"it is arrival {first.seq}, but its root {root.id} is arrival {root.seq}"
             yield repairable(ViolationKind.LEAF_BEFORE_ROOT, first.id, detail, Remedy(stored=(repaired,)))
-        # Once nodes can expire, a leaf's neighbour may have been deleted.
+        # Check this only before nodes can expire, since later a leaf's neighbour may have been deleted.
         if self._live_since_ms == NO_TIME:
             yield from self._nothing_near(tree)
 
@@ -128,14 +128,14 @@ class ForestAudit:
             found = cache.find_pairs(signatures_of(chunk, relation))
             near = [(chunk[at], node) for at, node in found if _is_earlier(node, chunk[at])]
             with_neighbour = {leaf.id for leaf, _ in near}
-            # The neighbour of a leaf without one is gone: assume the best, a text equal to the leaf.
+            # If the neighbour of a leaf is missing, assume the best: a neighbour equal to the leaf.
             pairs = near + [(leaf, leaf) for leaf in chunk if leaf.id not in with_neighbour]
             texts, members = (signatures_of(each, relation) for each in zip(*pairs, strict=True))
             ways, _ = relation.joining(texts, members, signatures_of(root * len(pairs), relation))
             may_join = {leaf.id for (leaf, _), way in zip(pairs, ways, strict=True) if way}
             for leaf in chunk:
                 if leaf.id not in may_join:
-                    detail = f"its text does not resemble that of its root {tree.root} enough"
+                    detail = f"its text does not resemble the text of its root {tree.root} enough"
                     yield Violation(kind=ViolationKind.UNLIKE_ROOT, subject=leaf.id, detail=detail)
                 if leaf.id not in with_neighbour:
                     detail = f"no earlier node of the tree of {tree.root} is its neighbour"
@@ -151,11 +151,11 @@ class ForestAudit:
         candidates = [each for each in self._index.run(near_them) if isinstance(each, StoredNode)]
         cache = NodeCache(genuine(candidates, relation), relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
-        # By root: the oldest neighbour in the tree whose root it resembles most, after its sort key.
+        # By root: its oldest neighbour in the tree whose root it resembles most, preceded by the sort key.
         earlier: dict[str, tuple[float, int, StoredNode]] = {}
         for root, node, resemblance in self._that_may_join(near):
-            # Two roots must not be neighbours, whichever came first. A later leaf may be a neighbour of a
-            # root that it did not join, and the order of rebuilt nodes is unknown.
+            # Two roots must never be neighbours. A leaf may be a neighbour of a root that it did not join,
+            # and the order of rebuilt nodes is unknown.
             is_ordered = root.seq > self._ordered_since or node.is_root
             if node.root != root.id and node.seq < root.seq and is_ordered:
                 found = -resemblance, node.seq, node
@@ -167,7 +167,7 @@ class ForestAudit:
     def _that_may_join(
         self, near: list[tuple[StoredNode, StoredNode]]
     ) -> Iterator[tuple[StoredNode, StoredNode, float]]:
-        """Yield texts, neighbours whose tree they may join, and how much they resemble its root."""
+        """Yield each text with a neighbour whose tree it may join, and its resemblance to the root."""
         roots = {node.id: node for _, node in near if node.is_root}
         missing = {node.root for _, node in near} - roots.keys()
         others, relation = self._index.run(self._index.nodes.by_id(missing)), self._index.relation
@@ -177,17 +177,17 @@ class ForestAudit:
         members = signatures_of((node for _, node in pairs), relation)
         their_roots = signatures_of((roots[node.root] for _, node in pairs), relation)
         for pair, way, resemblance in zip(pairs, *relation.joining(texts, members, their_roots), strict=True):
-            # Whether a version may join depends on others that may have expired.
+            # Whether a version may join depends on other nodes, which may have expired.
             if way in {"root", "member"}:
                 yield *pair, float(resemblance)
 
     def _stray_pages(self) -> Iterator[Violation]:
-        """Yield the documents of pages that name a missing node, or are damaged."""
+        """Yield the documents of content hashes that refer to a missing node, or are damaged."""
         index = self._index
         for pages in index.nodes.lone_pages():
             named = {page.node for _, page in pages if page and page.node}
             gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
-            # Read after the nodes: the node of a page that lives at this time was alive when it was read.
+            # Read the status after the nodes: if a content hash is live by it, so was its node when read.
             live_since_ms = index.status().live_since_ms(self._aging)
             for hit, page in pages:
                 if page is None or (page.node in gone and page.seen_ms >= live_since_ms):
@@ -196,12 +196,12 @@ class ForestAudit:
                     yield repairable(ViolationKind.STRAY_PAGE, hit["_id"], detail, Remedy(damaged=hit))
 
     def _damaged_learning(self) -> Iterator[Violation]:
-        # A repair forgets all that was learned: each document has what changed after those before it.
+        # A repair deletes all documents, since each contains only the changes after the previous one.
         try:
             LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
         except ForestDamaged as error:
             detail = (
-                f"it is {error.flaw}; a repair forgets what was learned; stored articles keep their roots"
+                f"it is {error.flaw}; a repair deletes learned boilerplate; stored articles keep their roots"
             )
             remedy = Remedy(forgotten=EVERY_DOCUMENT)
             yield repairable(ViolationKind.LEARNED_DAMAGED, error.document, detail, remedy)
@@ -218,7 +218,7 @@ def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:
 
 
 def _batches(trees: Iterable[Tree], size: int) -> Iterator[list[Tree]]:
-    """Group trees so that each group but the last has at least `size` nodes."""
+    """Group trees so that each group except the last one has at least `size` nodes."""
     batch: list[Tree] = []
     count = 0
     for tree in trees:

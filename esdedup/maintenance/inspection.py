@@ -1,4 +1,4 @@
-"""`Inspection`: what can be learned about a forest without changing it."""
+"""`Inspection`: statistics, verification and explanations, which do not change a forest."""
 
 import dataclasses
 import itertools
@@ -36,19 +36,19 @@ from esdedup.sites import RawPage
 OnProgress = Callable[[int], None]
 
 ARTICLES_READ = 10_000
-"""How many of the latest articles `Inspection.boilerplate` reads by default, since that takes time."""
+"""How many of the latest articles `Inspection.boilerplate` reads by default; more take longer."""
 PASSAGES_SHOWN = 10
-"""How many passages of a site it shows by default."""
+"""How many passages of a site `Inspection.boilerplate` returns by default."""
 
 
 class Inspection:
-    """The part of `Maintenance` that only reads, and needs no lease."""
+    """The part of `Maintenance` that only reads, and therefore needs no lease."""
 
     _client: Elasticsearch
     _scope: ForestScope
 
     def forest_of(self, indices: Sequence[str] = ()) -> str:
-        """Return the forest that is used with some indices: given, or kept by them, or ``esdedup-forest``."""
+        """Return the forest for some indices: the given one, or the indices' own, or ``esdedup-forest``."""
         check_index_names(indices)
         if not indices:
             return self._scope.forest
@@ -72,20 +72,20 @@ class Inspection:
         profile: Profile | None = None,
         overrides: Overrides = NO_OVERRIDES,
     ) -> IndexedExplanation:
-        """Explain why two articles are in one cluster or not.
+        """Explain why two articles are, or are not, in one cluster.
 
-        Each is compared by the signature with which it was assigned, unless its text has changed. If the
-        forest is missing, or is not that of the index, the explanation uses the index alone.
+        Each article is compared by the signature with which it was assigned, unless its text has changed. If
+        the forest is missing, or belongs to other articles, the explanation uses the index alone.
 
         Args:
-            index: An index, alias or pattern; of articles with the same id, the last to arrive counts.
+            index: An index, alias or pattern. If several articles have the same id, the latest one is used.
             one_id: The id of the first article.
             other_id: The id of the second article; may be the same.
-            profile: The profile to compare by. None: the one that the articles were fingerprinted with.
-            overrides: Those that the forest is fed with, to show what is left out now.
+            profile: The profile for the comparison. None uses the profile of the articles' fingerprints.
+            overrides: The overrides with which the forest is fed, to show the text that is left out now.
 
         Raises:
-            ArticleNotFound: No article has that id.
+            ArticleNotFound: No article has one of the ids.
             ArticleRejected: An article has no text.
             SettingError: The articles' profile is unknown, or an id is empty; or the profile keeps
                 boilerplate, so overrides would have no effect.
@@ -107,7 +107,7 @@ class Inspection:
         return found
 
     def node(self, node_id: str) -> ForestNode | None:
-        """Return the node with an id, which is the fingerprint of its articles; None if there is none."""
+        """Return a node by its id, which is the fingerprint of its articles; None if it does not exist."""
         return node_of(self._found(), node_id)
 
     def texts(
@@ -115,28 +115,26 @@ class Inspection:
     ) -> Iterator[RawPage | ArticleRejected]:
         """Yield the stored texts of the latest articles, with their sites, in the order of their arrival.
 
-        Instead of an article that has none, yield the reason.
-
-        `Dedup.learn` learns from them, for example after a forest was rebuilt. Articles that have no root yet
-        come first.
+        For an article without a text, yield the reason instead. Articles that have no root yet come first.
+        `Dedup.learn` learns from these texts, for example after a forest was rebuilt.
 
         Args:
-            indices: Their indices.
-            latest: Of how many arrivals in the forest. What was learned from some 160,000 pages ago and not
-                seen since is forgotten again.
+            indices: The indices of the articles.
+            latest: How many of the latest arrivals to read. A forest forgets passages that it has not seen
+                in some 160,000 pages.
         """
         return self._stored_texts(indices, latest).texts(latest)
 
     def count_texts(self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES) -> int:
-        """Count what `texts` yields; parameters and errors as there."""
+        """Count the items that `texts` yields; parameters and errors as for `texts`."""
         return self._stored_texts(indices, latest).count_latest(latest)
 
     def stats(self, indices: Sequence[str] = ()) -> Stats:
         """Return the statistics of the forest.
 
         Args:
-            indices: The indices of its articles, to show the sentences that many nodes share, and to count
-                the articles that are not enriched.
+            indices: The indices of its articles, to show sentences that many nodes share, and to count the
+                articles that are not enriched.
         """
         index = self._found(indices)
         texts = StoredTexts(self._client, indices=indices, fields=self._scope.fields) if indices else None
@@ -151,18 +149,18 @@ class Inspection:
     def boilerplate(
         self, indices: Sequence[str], *, articles: int = ARTICLES_READ, passages: int = PASSAGES_SHOWN
     ) -> BoilerplateBySite:
-        """Return what the forest has learned to be boilerplate, for each site.
+        """Return the learned boilerplate of each site.
 
-        The forest keeps no text, so the latest articles are read, and the passages of theirs counted that
-        are boilerplate by now. Overrides are not considered.
+        The forest stores no text, so this reads the latest articles, and counts the passages in them that are
+        boilerplate by now. Overrides are ignored.
 
         Args:
-            indices: The indices of its articles.
+            indices: The indices of the forest's articles.
             articles: The most articles to read.
-            passages: The most passages to return for a site; further ones are counted.
+            passages: The most passages to return for each site; further passages are only counted.
 
         Raises:
-            ForestDamaged: What it has learned cannot be read.
+            ForestDamaged: The learned boilerplate cannot be read.
         """
         _check_named(indices)
         check_at_least_1(articles=articles, passages=passages)
@@ -180,12 +178,12 @@ class Inspection:
     def verify(
         self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None
     ) -> Iterator[Violation]:
-        """Yield every violation of the laws in the forest and its articles.
+        """Yield every violation of the forest's laws, in the forest and its articles.
 
-        Articles may arrive meanwhile.
+        Articles may be fed at the same time.
 
         Args:
-            indices: Indices of articles that this forest assigned. Empty: only the forest is checked.
+            indices: Indices of articles that this forest assigned. If empty, only the forest is checked.
             on_progress: Called with the number of nodes or articles in each step.
         """
         index = self._found(indices)
@@ -204,7 +202,7 @@ class Inspection:
         return StoredTexts(self._client, indices=indices, fields=self._scope.fields)
 
     def _own_records(self, index: ForestIndex, indices: Sequence[str]) -> Records | None:
-        """Return the records of a forest's own articles; None if no indices are given."""
+        """Return the records of the forest's articles; None if no indices are given."""
         if not indices:
             return None
         records = self._records(indices)
@@ -226,14 +224,14 @@ class Inspection:
 
 
 def check_at_least_1(**numbers: int) -> None:
-    """Raise `SettingError` if a setting, by its name, is below 1."""
+    """Raise `SettingError` if a setting is below 1; the keywords are the settings' names."""
     for name, number in numbers.items():
         if number < 1:
             raise SettingError(f"{name} is {number}; it must be at least 1")
 
 
 def ignore(_count: int) -> None:
-    """Report no progress."""
+    """Ignore progress."""
 
 
 def _check_named(indices: Sequence[str]) -> None:

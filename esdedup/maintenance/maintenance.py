@@ -1,4 +1,4 @@
-"""`Maintenance`: inspecting, expiring, repairing and rebuilding a forest."""
+"""`Maintenance`: inspects, expires, repairs and rebuilds a forest."""
 
 import collections
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from esdedup.maintenance.inspection import Inspection, OnProgress, ignore
 from esdedup.maintenance.repair import Rebuild, Repair, Repaired
 from esdedup.reading.clusters import ForestScope
 
-# Random damage to a third of all nodes took three at most; the last of them found nothing.
+# In tests, random damage to a third of all nodes took at most three passes, the last of which only checked.
 _MOST_PASSES = 10
 
 
@@ -32,11 +32,11 @@ class Maintenance(Inspection):
     """Maintains one forest. Methods that change it hold its lease until they return.
 
     Raises:
-        ForestError: There is no such forest; or, where it is changed, another process owns it.
+        ForestError: The forest does not exist; or the method changes it, and another process owns it.
         ForestMismatch: Articles belong to another forest.
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
-        IndexNotReady: An index is missing, or lacks the fields.
-        SettingError: `indices` is a string, or contains an empty name, or is empty where it is needed; or a
+        IndexNotReady: An index is missing, or lacks the fields of esdedup.
+        SettingError: `indices` is a string, contains an empty name, or is empty although it is required; or a
             number is below 1.
     """
 
@@ -52,9 +52,9 @@ class Maintenance(Inspection):
         """Use a forest; nothing is sent yet.
 
         Args:
-            client: Closed by the caller.
-            forest: Name of its index; None: the one that the articles' indices keep, else ``esdedup-forest``.
-            fields: The names of the articles' fields; None: those that the indices keep, which must agree.
+            client: The caller must close it.
+            forest: The name of its index. None means the forest of the articles, or ``esdedup-forest``.
+            fields: The names of the articles' fields. None means the indices' own names, which must agree.
             wait_s: How long to wait while another process owns the forest.
 
         Raises:
@@ -70,11 +70,11 @@ class Maintenance(Inspection):
         """Delete the nodes that have expired.
 
         Args:
-            dry_run: Only count them; needs no lease.
+            dry_run: Only count these nodes, which needs no lease.
             on_progress: Called with the number of nodes in each step.
 
         Raises:
-            ForestAhead: Its time is in the future.
+            ForestAhead: The forest's time is in the future.
         """
         index = ForestIndex.find(self._client, self.forest_of())
         Clock(index).check(index.status().state)
@@ -86,13 +86,13 @@ class Maintenance(Inspection):
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
         """Repair every violation that can be repaired; may be interrupted and run again.
 
-        First, times in the future, which a clock that was ahead has left, are set back to the forest's last
-        time before them. Next, articles whose node is missing get it back, with the root they have. Then a
-        tree whose root has an older neighbour joins that neighbour's tree. Last, articles get the root of
-        their node. One repair may uncover another, so all this is repeated until nothing is left to repair.
+        First, times in the future, caused by a clock that was ahead, are set back to the forest's last time
+        before them. Next, missing nodes of articles are restored, with the articles' roots. Then each tree
+        whose root has an older neighbour joins that neighbour's tree. Finally, articles get the root of their
+        node. A repair may reveal another violation, so these steps are repeated until none is left to repair.
 
         Args:
-            indices: The indices of all articles that this forest assigned. Empty: only the forest is
+            indices: The indices of all articles that this forest assigned. If empty, only the forest is
                 repaired.
             on_progress: Called with the number of nodes or articles in each step.
 
@@ -100,7 +100,7 @@ class Maintenance(Inspection):
             How many violations of each kind were repaired, as a `collections.Counter`.
 
         Raises:
-            ForestError: Also if there was something to repair still after many passes.
+            ForestError: Also if ten passes were not enough.
         """
         index = ForestIndex.find(self._client, self.forest_of(indices))
         records, clock = self._own_records(index, indices), Clock(index)
@@ -130,37 +130,37 @@ class Maintenance(Inspection):
     ) -> int:
         """Rebuild the forest from articles alone; each article keeps its root.
 
-        Articles whose node would have expired are left out, and so are those with an invalid record, which a
-        warning counts. The forest cannot be used until the rebuild has ended; after an interruption, another
-        run continues it.
+        Leaves out articles whose node would have expired, and articles with an invalid record, whose number
+        is logged. The forest cannot be used until the rebuild has ended; if it is interrupted, another run
+        continues it.
 
         Args:
             indices: The indices of all articles that this forest assigned.
-            replace: Delete an existing forest of that name first; only with "larger" also one that has more
-                than these articles account for.
-            retention: How long nodes live. None: as in the replaced forest, or the indices, or 30 days.
-            change_retention: Whether that may be shorter than it was.
-            lookup: How its owner finds nodes, as for `Dedup`. None: as in the forest that is replaced, or in
-                memory.
+            replace: Delete an existing forest with this name first; with "larger", even one with more nodes
+                or indices than the articles account for.
+            retention: How long nodes live. None means the retention stored in the replaced forest or in the
+                indices, or else 30 days.
+            change_retention: Whether nodes may live shorter than before.
+            lookup: How its owner finds nodes, as for `Dedup`. None means as before, or `memory`.
             on_progress: Called with the number of articles in each step.
 
         Returns:
-            How many nodes the forest has.
+            The number of nodes in the forest.
 
         Raises:
             RetentionShorter: Nodes would live shorter than before, and `change_retention` is false.
-            ForestExists: There is a forest already and `replace` is false; or it has more.
-            ForestMismatch: Also if the articles are of several profiles, or of an unknown one.
+            ForestExists: The forest exists and `replace` is false; or it has more than the articles.
+            ForestMismatch: Also if the articles have several profiles, or an unknown profile.
             IndexNotReady: Also if none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
         name = self._scope.given_forest
-        # Indices of another forest may be given to a new one, once that has their articles.
+        # Indices of another forest may be used to rebuild a new or incomplete forest.
         if name is None or ((found := execute(self._client, read_meta(name))) and not found.rebuilding):
             name = self.forest_of(indices)
         return Rebuild(
             client=self._client,
-            # What could not be read is found out before anything is deleted.
+            # Check that the indices can be read before anything is deleted.
             indices=execute(self._client, self._scope.ready(",".join(indices))).mappings,
             name=name,
             records=self._records(indices),

@@ -1,4 +1,4 @@
-"""Finds the representatives that a set of nodes shares most, and the sentences behind them."""
+"""Finds the representatives that nodes share most often, and the sentences they were computed from."""
 
 import collections
 import dataclasses
@@ -26,29 +26,29 @@ _MOST_NODES_READ = 100
 
 
 class SharedRepresentative(pydantic.BaseModel, frozen=True):
-    """A representative that many of the examined nodes have; near ones count as equal."""
+    """A representative that many of the examined nodes have, where near representatives count as equal."""
 
     simhash: str
-    # How many nodes have it, how many were examined, and in how many trees the former are.
+    # How many nodes have it, how many nodes were examined, and how many trees have nodes with it.
     nodes: int
     examined: int
     trees: int
-    # What it was computed from, in an article that has it; for a minhash, `sentence` is the article's
-    # first long sentence. None if no such article is available.
+    # The kind and sentence from which it was computed, in an article that has it; for a minhash, `sentence`
+    # is the article's first long sentence. None if there is no such article.
     kind: _Kind | None
     sentence: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharedRepresentatives:
-    """Finds the representatives that nodes share; without texts or an explainer, shows no sentences."""
+    """Finds the representatives that nodes share, and their sentences if there are texts and an explainer."""
 
     relation: Relation
     texts: StoredTexts | None
     explainer: Explainer | None
 
     def find(self, nodes: Sequence[StoredNode], *, most: int, by_tree: bool) -> list[SharedRepresentative]:
-        """Find the most shared representatives, the most shared one first: by nodes, or by trees."""
+        """Find at most `most` shared representatives, the most frequent first, counting nodes or trees."""
         if not nodes:
             return []
         representatives = self.relation.representatives(signatures_of(nodes, self.relation))
@@ -60,11 +60,11 @@ class SharedRepresentatives:
     def _centres(
         self, representatives: Representatives, frequencies: npt.NDArray[np.int64]
     ) -> Iterator[np.uint64]:
-        """Cluster greedily: yield the one with the most owners nearby, remove those near it, repeat."""
+        """Cluster greedily: yield the one with the most owners nearby, remove all near it, and repeat."""
         is_near = self._are_near(representatives[:, None], representatives[None, :])
         left = frequencies.copy()
         while left.any():
-            # One that has been removed cannot become a centre.
+            # A removed representative cannot become a centre.
             centre = int((is_near @ left * (left > 0)).argmax())
             left[is_near[centre]] = 0
             yield representatives[centre]
@@ -88,7 +88,7 @@ class SharedRepresentatives:
         )
 
     def _sentence(self, centre: np.uint64, sharing: Sequence[StoredNode]) -> tuple[_Kind | None, str | None]:
-        """Return the kind and the passage of the representative nearest to this one, in one article."""
+        """Return the kind and passage of an article's representative that is nearest to this one."""
         if self.texts is None or self.explainer is None:
             return None, None
         try:
@@ -106,11 +106,11 @@ class SharedRepresentatives:
 def _most_frequent(
     owners: Sequence[str], representatives: Representatives
 ) -> tuple[Representatives, npt.NDArray[np.int64]]:
-    """Return the representatives with the most owners, and how many; an owner counts once for each."""
+    """Return the representatives with the most owners, and the number of owners of each."""
     rows = representatives.tolist()
     pairs = {(owner, value) for owner, row in zip(owners, rows, strict=True) for value in row}
     counts = collections.Counter(value for _, value in pairs)
-    # Ties go to the one that comes first in a signature: a sentence reads better than a minhash.
+    # On a tie, prefer the first in a signature, since a sentence is easier to read than a minhash.
     places = {value: place for row in rows for place, value in reversed(list(enumerate(row)))}
     ranked = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_MOST_COMPARED]
     return np.array(ranked, np.uint64), np.array([counts[each] for each in ranked], np.int64)

@@ -19,7 +19,7 @@ from esdedup.times import DAY_MS, iso
 _DAYS_SHOWN = 14
 _LARGEST_SHOWN = 10
 _SHARED_SHOWN = 5
-# Fewer trees than this may share a representative by accident, even if all texts are of one kind.
+# If fewer trees share a representative, that may be by accident, even if all texts are of one kind.
 _MANY_TREES = 10
 
 
@@ -33,24 +33,24 @@ class Cluster(pydantic.BaseModel, frozen=True):
 class ImplausibleCluster(Cluster, frozen=True):
     """A cluster with more live leaves than one story can plausibly have."""
 
-    # The text that most of its leaves share; None if they have been deleted meanwhile.
+    # The representative that most of its leaves share; None if the leaves have just been deleted.
     shared: SharedRepresentative | None
 
 
 class Placeholder(pydantic.BaseModel, frozen=True):
-    """A cluster of a short text that many sites serve under unrelated titles."""
+    """A cluster of a short text that many sites publish under unrelated titles."""
 
     root: str
     articles: int
 
 
 class Day(pydantic.BaseModel, frozen=True):
-    """Nodes of one day of the forest's time, UTC."""
+    """The nodes of one UTC day of the forest's time."""
 
     day: str
     # Nodes made on that day.
     made: int
-    # Nodes last needed on that day.
+    # Nodes last seen on that day.
     last_needed: int
 
 
@@ -58,32 +58,32 @@ class ForestNode(pydantic.BaseModel, frozen=True):
     """A node of a forest."""
 
     id: str
-    # The id of the root of its tree; its own for a root.
+    # The id of the root of its tree; a root has its own id.
     root: str
     is_root: bool
     is_live: bool
-    # The live leaves of its tree.
+    # The number of live leaves in its tree.
     live_leaves: int
     # The number of the arrival that made it.
     seq: int
-    # In the forest's time, ISO 8601; None where that was not known. `seen` is rounded up.
+    # In the forest's time, ISO 8601; None if unknown. `seen` is rounded up.
     made: str | None
     seen: str | None
-    # Until when it lives if no article needs it again.
+    # When it expires unless another article needs it.
     lives_until: str | None
 
 
 class LearnedStats(pydantic.BaseModel, frozen=True):
-    """The amount and the size of what a forest has learned."""
+    """The amount and the size of a forest's learned boilerplate."""
 
-    # Pages that have been seen so far, and those of them that are remembered.
+    # Pages from which the forest has learned so far, and those of them that it remembers.
     pages: int
     remembered_pages: int
     # Passages that are boilerplate.
     boilerplate: int
-    # In each process that holds it.
+    # Memory in each process that holds the learned boilerplate.
     memory_bytes: int
-    # In the forest's index, before compression.
+    # Documents in the forest's index, and their size before compression.
     documents: int
     document_bytes: int
 
@@ -94,37 +94,37 @@ class Stats(pydantic.BaseModel, frozen=True):
     profile: str
     nodes: int
     trees: int
-    # Expired nodes that can be deleted: those of a log's document go together.
+    # Expired nodes that can be deleted; a log's document must expire as a whole.
     expired: int
-    # Number of arrivals so far.
+    # The number of arrivals so far.
     seq: int
     time: str | None
     retention_days: float
     size_bytes: int
     bytes_a_node: float
-    # Number of trees by their leaves: 0, 1, 2-3, 4-7 and so on.
+    # The number of trees, by their number of leaves: 0, 1, 2-3, 4-7 and so on.
     trees_by_leaves: dict[str, int]
     largest: tuple[Cluster, ...]
-    # Clusters with more live leaves than is plausible: the limit, inclusive; the largest; how many.
+    # Clusters with more live leaves than the limit: the limit, the largest of them, and their number.
     most_plausible_leaves: int
     implausible: tuple[ImplausibleCluster, ...]
     implausible_trees: int
-    # Representatives that random nodes of many trees share, such as a template's. They fill keys.
+    # Representatives that random nodes of many trees share, such as those of a template's sentences.
     shared_by_trees: tuple[SharedRepresentative, ...]
     # The latest days of the forest's time.
     days: tuple[Day, ...]
-    # Nodes made in the last seven days of the forest's time, as a share of the nodes made before.
+    # Nodes made in the last seven days of the forest's time, divided by the number of older nodes.
     growth_7_days: float | None
-    # Those of the 20 largest clusters of short texts that seem to be placeholders; none if no index is given.
+    # Clusters among the 20 largest of short texts that seem to be placeholders; empty without indices.
     placeholders: tuple[Placeholder, ...]
-    # Articles of the indices that have no root; None if no index is given.
+    # Articles of the indices that have no root; None without indices.
     not_enriched: int | None
-    # What pages have taught about boilerplate; None if it is damaged.
+    # The learned boilerplate; None if it is damaged.
     learned: LearnedStats | None
 
 
 def node_of(index: ForestIndex, node_id: str) -> ForestNode | None:
-    """Return a node of a forest, None if the forest has none of that id."""
+    """Return a node of a forest; None if the forest has no node with that id."""
     found = next(iter(index.run(index.nodes.by_id([node_id]))), None)
     if found is None:
         return None
@@ -145,7 +145,7 @@ def node_of(index: ForestIndex, node_id: str) -> ForestNode | None:
 
 
 def learned_stats(index: ForestIndex) -> LearnedStats | None:
-    """Measure what a forest has learned; None if that is damaged, as `verify` tells."""
+    """Measure a forest's learned boilerplate; None if it is damaged, which `verify` reports."""
     try:
         found = index.run(read_learned(index.name))
         boilerplate = LearnedLog(index.name, found).boilerplate
@@ -164,7 +164,7 @@ def learned_stats(index: ForestIndex) -> LearnedStats | None:
 def stats(
     index: ForestIndex, texts: StoredTexts | None, *, not_enriched: int | None, most_plausible_leaves: int
 ) -> Stats:
-    """Read the statistics of a forest as of its last refresh; `texts` are its articles."""
+    """Read the statistics of a forest as of its last refresh; `texts` reads its articles."""
     profile = profile_labelled(index.meta.profile)
     explainer = None if profile is None else Explainer(profile)
     shared_representatives = SharedRepresentatives(relation=index.relation, texts=texts, explainer=explainer)
@@ -225,7 +225,7 @@ def stats(
 
 def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
     powers = collections.Counter(leaves.bit_length() - 1 for leaves in sizes.values())
-    # Leaves of missing roots may make `sizes` larger than the number of trees.
+    # `sizes` may be larger than the number of trees, since leaves may have lost their roots.
     counts = {"0": max(0, trees - len(sizes))}
     for power in range(max(powers, default=-1) + 1):
         low, high = 1 << power, (2 << power) - 1

@@ -1,4 +1,4 @@
-"""The stored texts of articles: the latest, one of a node, and what is boilerplate in them, by site."""
+"""The stored texts of articles: the latest ones, the text of a node, and their boilerplate by site."""
 
 import collections
 import dataclasses
@@ -23,32 +23,32 @@ from esdedup.sites import RawPage, site_fields
 from esdedup.text.parsed import LocatedPassages
 
 LATEST_ARTICLES = 100_000
-"""How many articles a forest learns from by default. After twice as many, it would forget the first."""
+"""How many articles a forest learns from by default. After twice as many, it would forget the first ones."""
 
-# Texts of 200,000 characters, the longest that are compared whole, take 40 MB or so together.
+# This many texts of 200,000 characters, the longest that are compared whole, take some 40 MB.
 _TEXTS_AT_ONCE = 200
 
-# The largest clusters of short texts.
+# How many of the largest clusters of short texts are checked for placeholders.
 _CLUSTERS_WATCHED = 20
 
 
 class LearnedPassage(pydantic.BaseModel, frozen=True):
     """A passage that is boilerplate."""
 
-    # As it stands in an article; None if it has more than 1,000 characters.
+    # As found in an article; None if it has more than 1,000 characters.
     text: str | None
-    # How many of the articles read of this site have it.
+    # How many of the site's articles that were read contain it.
     articles: int
 
 
 class SiteBoilerplate(pydantic.BaseModel, frozen=True):
     """The boilerplate in the articles of a site."""
 
-    # None for articles whose site is not known.
+    # None for articles whose site is unknown.
     site: str | None
     # How many articles of the site were read.
     articles: int
-    # How many different passages of theirs are boilerplate.
+    # How many different passages in them are boilerplate.
     learned: int
     # The most frequent ones.
     passages: tuple[LearnedPassage, ...]
@@ -57,7 +57,7 @@ class SiteBoilerplate(pydantic.BaseModel, frozen=True):
 class BoilerplateBySite(pydantic.BaseModel, frozen=True):
     """The learned boilerplate of a forest that occurs in the articles read."""
 
-    # How many were read.
+    # How many articles were read.
     articles: int
     # Sites with the most articles first.
     sites: tuple[SiteBoilerplate, ...]
@@ -66,7 +66,7 @@ class BoilerplateBySite(pydantic.BaseModel, frozen=True):
 
 
 class StoredTexts:
-    """The articles of some indices, which have the fields of esdedup; `client` should be `patient`."""
+    """Reads the texts of articles in indices that esdedup has set up; `client` should be `patient`."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields | None) -> None:
         check_index_names(indices)
@@ -75,27 +75,27 @@ class StoredTexts:
         self._names, self._fields = ready.index, ready.fields
 
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
-        """Return the first article to arrive with one of some fingerprints; see `text_by_fingerprint`."""
+        """Return the earliest article with one of the fingerprints; see `text_by_fingerprint`."""
         return execute(self._client, text_by_fingerprint(self._names, fingerprints, fields=self._fields))
 
     def count_latest(self, latest: int) -> int:
-        """Count what `texts` yields."""
+        """Count the items that `texts` yields."""
         with translated(f"count the articles in {self._names!r}"):
             answer = self._client.count(index=self._names, query=self._latest(latest))
         return int(answer["count"])
 
     def texts(self, latest: int) -> Iterator[RawPage | ArticleRejected]:
-        """Yield the latest texts in order of arrival, those without a root first; or why one has none."""
+        """Yield the latest texts, or why an article has none, by arrival; articles without a root first."""
         by_arrival = {"order": "asc", "unmapped_type": "long", "missing": "_first"}
         return self._pages(self._latest(latest), by_arrival)
 
     def latest_first(self) -> Iterator[RawPage | ArticleRejected]:
-        """Yield the texts of articles with a root, the last to arrive first, or why one has none."""
+        """Yield the texts of articles with a root, or why an article has none; latest arrivals first."""
         with_root = {"exists": {"field": self._fields.root}}
         return self._pages(with_root, {"order": "desc", "unmapped_type": "long"})
 
     def placeholders(self) -> Iterator[tuple[str, int]]:
-        """Yield the clusters of short texts that are placeholders, with their articles; of the largest 20."""
+        """Yield the root and size of each placeholder among the largest clusters of short texts."""
         fields = self._fields
         terms = {"field": fields.root, "size": _CLUSTERS_WATCHED}
         clusters = {"clusters": {"terms": terms, "aggs": under_titles(fields)}}
@@ -127,17 +127,17 @@ class StoredTexts:
 
 @dataclasses.dataclass(kw_only=True)
 class BoilerplateCounts:
-    """Counts the articles of each site, and their passages that are boilerplate."""
+    """Counts the articles of each site, and the passages in them that are boilerplate."""
 
     learned: LearnedCopy
     # How many characters of a text are fingerprinted.
     max_length: int
-    # Different ones, on all sites together: at most 100 MB. Sites have some dozens each.
+    # The most different passages of all sites together, which take at most 100 MB. A site has some dozens.
     most_passages: int = 50_000
-    # Longer passages, which are few, are not shown: a part of one could not be used as an override.
+    # Longer passages, which are few, are not shown, since a part of one could not be used as an override.
     longest_shown: int = 1_000
     articles: collections.Counter[str | None] = dataclasses.field(default_factory=collections.Counter)
-    # By the site and the passage's hash.
+    # By site and hash of the passage.
     passages: collections.Counter[tuple[str | None, int]] = dataclasses.field(
         default_factory=collections.Counter
     )
@@ -145,7 +145,7 @@ class BoilerplateCounts:
     is_complete: bool = True
 
     def add(self, article: RawPage) -> None:
-        """Count an article, and each of its passages that is boilerplate once."""
+        """Count an article, and each of its boilerplate passages once."""
         self.articles[article.site] += 1
         found = LocatedPassages.of(article.text, max_length=self.max_length)
         places = np.flatnonzero(self.learned.are_learned(found.passages.hashes, article.site))
@@ -161,7 +161,7 @@ class BoilerplateCounts:
         self.texts.setdefault(passage, text if len(text) <= self.longest_shown else None)
 
     def result(self, most: int) -> BoilerplateBySite:
-        """Return the counts, with at most `passages` passages a site."""
+        """Return the counts, with at most `most` passages for each site."""
         by_site: dict[str | None, list[LearnedPassage]] = {site: [] for site in self.articles}
         for (site, passage), count in self.passages.most_common():
             by_site[site].append(LearnedPassage(text=self.texts[passage], articles=count))

@@ -1,4 +1,4 @@
-"""Finds times in the future, which a clock that was ahead has left, and sets them back."""
+"""Finds times in the future, caused by a clock that was ahead, and sets them back."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,17 +15,17 @@ from esdedup.times import iso
 
 
 class TimesAhead:
-    """The times in one forest, and in the articles that it assigned, that are later than they can be."""
+    """The times in one forest, and in the articles that it assigned, that are in the future."""
 
     def __init__(self, index: ForestIndex, records: Records | None, *, latest_ms: int, aging: Aging) -> None:
-        """Take times after `latest_ms` for future ones; without `records`, those of the forest alone."""
+        """Treat times after `latest_ms` as future times; without `records`, only in the forest."""
         self._index = index
         self._records = records
         self._latest_ms, self._latest_seen_ms = latest_ms, aging.round_up(latest_ms)
         self._aging = aging
 
     def violations(self) -> Iterator[Violation]:
-        """Yield each time that is in the future."""
+        """Yield a violation for each time in the future."""
         self._index.refresh_if_allowed()
         state = self._index.status().state
         if state.time_ms > self._latest_ms:
@@ -36,7 +36,7 @@ class TimesAhead:
             yield from (_violation(record.id, record.seen_ms) for record in batch)
 
     def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
-        """Set all of them back to the forest's last time before them; return how many there were."""
+        """Set all of these times back to the forest's last time before them; return their number."""
         state = self.true_state()
         count = self.set_articles_back(writer, state)
         if self._index.log is not None:
@@ -49,7 +49,7 @@ class TimesAhead:
         found, true = self._index.status(), self._index.status(latest_ms=self._latest_ms)
         if found.dead_before_ms != true.dead_before_ms:
             writer.write_own(aging_document(found.aging, dead_before_ms=true.dead_before_ms))
-        # Last: until then feeders refuse the forest.
+        # Write the state last, since feeders refuse the forest until then.
         if found.state.time_ms > self._latest_ms:
             writer.write([], state=state)
             count += 1
@@ -58,7 +58,7 @@ class TimesAhead:
     def _set_log_back(
         self, log: LogNodes, state: State, writer: ForestWriter, write: Callable[[list[Stored]], None]
     ) -> int:
-        """Replace a log that has times in the future by one without; return how many there were."""
+        """Replace a log that has times in the future by a corrected log; return the number of such times."""
         count = sum(len(some) for some in self._stored())
         count += self._index.status().state.time_ms > self._latest_ms
         if not count:
@@ -72,12 +72,12 @@ class TimesAhead:
         return count
 
     def true_state(self) -> State:
-        """Return the state of the forest without the times in the future."""
+        """Return the state of the forest, ignoring times in the future."""
         state = self._index.status(latest_ms=self._latest_ms).state
         return state if self._records is None else state.after(self._records.state(latest_ms=self._latest_ms))
 
     def set_articles_back(self, writer: ForestWriter, state: State) -> int:
-        """Set only the articles back; return how many there were."""
+        """Set back the times of articles only; return the number of articles."""
         count, time_ms = 0, None if state.time_ms == NO_TIME else state.time_ms
         for batch in self._articles():
             writer.lease.renew()

@@ -1,4 +1,4 @@
-"""Violations of the forest's laws, and the writes that repair them."""
+"""Violations of the forest's laws, and their repairs."""
 
 import dataclasses
 import enum
@@ -22,19 +22,19 @@ class ViolationKind(enum.Enum):
     NOTHING_NEAR = "a leaf without a neighbour in its tree"
     UNLIKE_ROOT = "a leaf that does not agree with its root"
     NEAR_ROOTS = "a root with an older neighbour in another tree"
-    UNFINDABLE = "a node without one of its keys, or with other fields than it should have"
+    UNFINDABLE = "a node with a missing key or a wrong field"
     DAMAGED_NODE = "a document that is not a valid node"
     TIME_AHEAD = "a time in the future"
     STRAY_PAGE = "a remembered page whose node is missing"
-    LEARNED_DAMAGED = "a damaged document of what was learned"
+    LEARNED_DAMAGED = "a damaged document of learned boilerplate"
     STATE_BEHIND = "a forest whose state is older than its articles"
     NODE_GONE = "an article whose node is missing"
     NODE_BEHIND = "a node that would expire too early, or is newer than its article"
     PAGE_BEHIND = "an article whose page is not remembered with it, or would be forgotten too early"
     ARTICLE_ROOT_GONE = "an article whose root is missing"
-    TWO_ROOTS = "an article under another root than its node"
-    OTHER_STORY = "an article with another story than editors said"
-    OTHER_LINKS = "an article with other links than its root"
+    TWO_ROOTS = "an article whose root differs from that of its node"
+    OTHER_STORY = "an article whose story differs from the editors' edits"
+    OTHER_LINKS = "an article whose links differ from those of its root"
     WRONG_BANDS = "an article whose bands do not match its fingerprint"
     OTHER_PROFILE = "an article of another profile"
     INVALID_RECORD = "an article whose fingerprint, signature, page or root is invalid"
@@ -45,34 +45,34 @@ class ViolationKind(enum.Enum):
 class Remedy:
     """The writes that repair a violation."""
 
-    # Nodes and pages, as they should be.
+    # Nodes and content hashes, as they should be.
     stored: tuple[Stored, ...] = ()
     # A damaged document to delete: a search hit with its version.
     damaged: dict[str, Any] | None = None
-    # The documents of the forest to delete: a query.
+    # A query for documents of the forest to delete.
     forgotten: Query | None = None
-    # The root of an older tree that the tree of the violation's subject joins.
+    # The root of an older tree, which the tree of the violation's subject joins.
     joins: str | None = None
-    # An article, and the root that it should have.
+    # An article, and its correct root.
     new_root: tuple[Record, str] | None = None
-    # Fields of an article to change.
+    # An article, and new values of its fields.
     change: Change | None = None
     # The least state that the forest should have.
     state: State | None = None
 
 
 class Violation(pydantic.BaseModel, frozen=True):
-    """One violation of a law."""
+    """A violation of a law of the forest."""
 
     kind: ViolationKind
-    # The id of the node or article, the name of the forest, or a number of articles.
+    # The id of a node or article, the name of the forest, or a number of articles.
     subject: str
     detail: str
 
     @pydantic.computed_field  # type: ignore[prop-decorator] # as pydantic documents it
     @property
     def can_be_repaired(self) -> bool:
-        """Whether `Maintenance.repair` repairs it; otherwise a person must decide."""
+        """Whether `Maintenance.repair` can repair it; otherwise a person must decide."""
         return isinstance(self, RepairableViolation)
 
     def __str__(self) -> str:
@@ -80,11 +80,11 @@ class Violation(pydantic.BaseModel, frozen=True):
 
 
 class RepairableViolation(Violation, frozen=True):
-    """A violation with the writes that repair it, which callers of `Maintenance` need not know."""
+    """A violation with its remedy, which is not part of the public interface."""
 
     remedy: pydantic.SkipValidation[Remedy] = pydantic.Field(exclude=True, repr=False)
 
 
 def repairable(kind: ViolationKind, subject: str, detail: str, remedy: Remedy) -> RepairableViolation:
-    """Return a violation that its remedy repairs."""
+    """Return a violation with its remedy."""
     return RepairableViolation(kind=kind, subject=subject, detail=detail, remedy=remedy)

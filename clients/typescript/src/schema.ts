@@ -355,7 +355,7 @@ export interface components {
         };
         /**
          * ArticlePlace
-         * @description The place of an article whose id several indices have.
+         * @description The index and id of an article, for an id that several indices have.
          */
         ArticlePlace: {
             /** Id */
@@ -425,26 +425,26 @@ export interface components {
         };
         /**
          * EditHistory
-         * @description All edits of a forest, the first one first.
+         * @description All edits of a forest, the oldest first.
          */
         EditHistory: {
             /** Edits */
             edits: components["schemas"]["Edit"][];
             /**
              * Undone
-             * @description The numbers of those that were undone.
+             * @description The numbers of the edits that were undone.
              */
             undone: number[];
         };
         /**
          * EditRequest
-         * @description What an editor wants. An id that several indices have means the article that arrived last.
+         * @description An editor's request. If several indices have an id, it means the article that arrived last.
          */
         EditRequest: {
             /**
              * Ids
-             * @description merge: the stories of these become one with that of `to`. split: these, with all articles of the same
-             *     text, become a story of their own. move: these, with all of the same text, get the story of `to`.
+             * @description Articles. merge: their stories are merged into that of `to`. split: they and all articles with their
+             *     texts become a new story. move: they and all articles with their texts get the story of `to`.
              * @default []
              */
             ids: (string | components["schemas"]["ArticlePlace"])[];
@@ -455,23 +455,23 @@ export interface components {
             kind: "merge" | "split" | "move" | "undo";
             /**
              * Request Id
-             * @description Made up for each request. One that is sent again with the same, since its answer was lost, is the same
-             *     edit.
+             * @description An id, unique for each request. If a request is repeated with the same id because its answer was lost,
+             *     only one edit is made.
              */
             request_id?: string;
             /**
              * To
-             * @description An article of the story that others are merged with or moved to.
+             * @description merge or move: an article of the target story.
              */
             to?: string | components["schemas"]["ArticlePlace"] | null;
             /**
              * Undoes
-             * @description undo: the number of an edit, which may itself have undone another.
+             * @description undo: the number of the edit to undo, which may itself be an undo.
              */
             undoes?: number | null;
             /**
              * Why
-             * @description The reason, for those who read what editors said.
+             * @description The reason, which is shown in the history of edits.
              * @default
              */
             why: string;
@@ -483,7 +483,7 @@ export interface components {
         EditResult: {
             /**
              * Articles
-             * @description How many articles got another story.
+             * @description The number of articles that got another story.
              */
             articles: number;
             edit: components["schemas"]["Edit"];

@@ -36,7 +36,7 @@ class ArticleNodes:
     def candidates(
         self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find live nodes that may be near one of `signatures` or have its id; and content hashes."""
+        """Find live nodes that may be near one of `signatures`, or have its id; also read `pages`."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             keys = self.relation.asked_terms(signatures[at : at + 1], ARTICLES)

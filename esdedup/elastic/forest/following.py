@@ -186,7 +186,7 @@ class Follower:
             # Free the memory of this copy before the nodes are loaded again.
             self._forget()
         log.info(
-            "took over the %s nodes of the forest %r: read %s documents of its log, after %s before",
+            "took over the %s nodes of the forest %r: read %s documents of its log; %s had been read before",
             f"{len(copy.nodes):,}",
             self._forest,
             f"{copy.read_count - followed:,}",

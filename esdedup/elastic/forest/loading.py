@@ -18,7 +18,7 @@ from esdedup.serial_thread import SerialThread
 def _load_nodes(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
 ) -> Nodes | None:
-    """Load everything live as of the last refresh; None if it takes too much memory, or `is_ended`."""
+    """Load everything live as of the last refresh; None if it takes too much memory or is ended."""
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
     if node_count * index.relation.dtype.itemsize > memory_bytes:

@@ -1,4 +1,4 @@
-"""The metadata of a forest's index, and checks of it."""
+"""The metadata of a forest's index, and checks that refuse an unsuitable forest."""
 
 import contextlib
 import dataclasses

@@ -237,7 +237,7 @@ class NodeSearch:
                     misplaced.append(node)
 
     def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
-        """Yield lists of all documents of content hashes, and the hash in each; None if it is damaged."""
+        """Yield all documents of content hashes, in lists, each with its hash, or None if it is damaged."""
         for hits in self._all(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
             pages = (stored_in(hit, self.relation) for hit in hits)
             yield [

@@ -1,7 +1,7 @@
-"""Writes `data/characters.txt` and `data/references.txt`, the tables that the crate is built with.
+"""Writes `data/characters.txt` and `data/references.txt`, the tables that are compiled into the crate.
 
-They decide the bits of fingerprints, so they are made once and checked in, and no other Python or Unicode
-changes them: run this with the locked unicodedata2, which has the tables of Unicode 18.0, and OpenCC.
+Fingerprints depend on them, so they are generated once and checked in. Run this script with the locked
+versions of unicodedata2, which has the tables of Unicode 18.0, and OpenCC:
 
 .venv/bin/python core/make_tables.py
 """
@@ -19,13 +19,13 @@ import unicodedata2 as unicodedata
 
 FOLDER = Path(__file__).parent / "data"
 
-# All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16
+# All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16 are
 # private.
 ASSIGNED = 0x40000
 CHARACTERS = [chr(code_point) for code_point in range(ASSIGNED)]
 SEPARATOR = "\x1e"
 
-# The bits and roles of `characters.rs`.
+# The bits and roles in `characters.rs`.
 ALNUM, HARD_END, FULL_STOP, SPACE, LATIN = (1 << bit for bit in range(5))
 TOKEN_SHIFT = 5
 JOINER, NUMBER, WORD, WIDE, TOKEN_END = range(1, 6)
@@ -34,33 +34,35 @@ TRAILING, FINAL, MARK, UNASSIGNED, INVISIBLE, BLANK = (1 << bit for bit in range
 HARD_ENDS = "。!?;\n\u061f\u06d4\u0964\u0965\u1362" + SEPARATOR
 # East Asian scripts start at this code point.
 FIRST_WIDE = 0x2E80
-# Thai and Lao, Burmese, Khmer: without spaces between words, so a word cannot be told from a sentence.
+# Thai and Lao, Burmese and Khmer have no spaces between words.
 UNSPACED = (range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800))
 
-# Ends a sentence in prose: full stops and the like of many scripts, and the colon before a quotation.
+# Signs that end a sentence in prose: full stops and similar signs of many scripts, and the colon before a
+# quotation.
 FINALS = ".:;!?。\u0589\u061f\u06d4\u0964\u0965\u0f0d\u104b\u1362\u17d4"
-# May stand after it: quotation marks and brackets of all scripts (`“` ends a quotation in German, `«` in
-# Danish), symbols such as emoji, and signs of markup.
+# Characters that may follow these signs: quotation marks and brackets of all scripts (`“` ends a quotation in
+# German, `«` in Danish), symbols such as emoji, and signs of markup.
 TRAILING_CATEGORIES = frozenset({"Pi", "Pf", "Pe", "So", "Sk"})
 TRAILING_SIGNS = "\"'`*_"
 
-# Shown as nothing, but no format characters (category Cf): those that Unicode calls ignorable by default
-# (Default_Ignorable_Code_Point in DerivedCoreProperties.txt, which covers code points that are not assigned
-# yet), and the placeholder for an object.
+# Invisible characters other than format characters (category Cf): those that Unicode calls ignorable by
+# default (Default_Ignorable_Code_Point in DerivedCoreProperties.txt, which includes unassigned code points),
+# and the placeholder for an object.
 IGNORABLE = (
     *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2065),
     *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000), 0xFFFC),
 )
-# Of a name: the letter with something added, such as a stroke (a letter with an accent decomposes).
+# The Unicode name of a letter with an addition that does not decompose, such as a stroke.
 _PLAIN_LATIN = re.compile(r"LATIN SMALL LETTER (?:DOTLESS )?(?P<letter>[A-Z])(?: WITH .*)?")
-# They look like spaces without being any: the Braille pattern without dots, and the Hangul fillers that stand
-# for no part of a syllable (ignorable by default, but fonts and browsers leave room for them). The zero-width
-# non-joiner parts the stems of Persian words, which others write with a space.
+# Characters that look like spaces: the Braille pattern without dots, and the Hangul fillers that are not part
+# of a syllable (ignorable by default, but fonts and browsers display a gap). The zero-width non-joiner
+# separates the stems of Persian words, which some writers separate with a space.
 BLANKS = (0x200C, 0x2800, 0x3164, 0xFFA0)
 
-# Marks that texts write or leave out: accents of Latin, Greek and Cyrillic letters, and the vowel signs of
-# Arabic and Hebrew. Marks of other scripts tell letters apart, and so do those of Cyrillic letters such as
-# `й`: what Unicode composes is a letter of its own there, but for `ё` and two with the accent of stress.
+# Marks that are optional in texts: accents of Latin, Greek and Cyrillic letters, and the vowel signs of
+# Arabic and Hebrew. Marks of other scripts distinguish letters, and so do the marks of Cyrillic letters such
+# as `й`: Cyrillic letters that Unicode composes are different letters, except `ё` and two letters with a
+# stress accent.
 OPTIONAL_MARKS = (
     *(range(0x0300, 0x0370), range(0x0483, 0x0488), range(0x1AB0, 0x1B00), range(0x1DC0, 0x1E00)),
     *(range(0x2DE0, 0x2E00), range(0xA66F, 0xA67E), range(0xFE20, 0xFE30)),
@@ -68,8 +70,8 @@ OPTIONAL_MARKS = (
     *(range(0x06D6, 0x06EE), range(0x08CA, 0x0900)),
 )
 CYRILLIC_ACCENTED = "ѐёѝ"
-# Spellings of one Arabic letter, as in Lucene's ArabicNormalizer and PersianNormalizer, and the wasla. The
-# tatweel only stretches a word.
+# Variants of Arabic letters, as in Lucene's ArabicNormalizer and PersianNormalizer, and the wasla. The
+# tatweel is dropped, since it only stretches a word.
 ARABIC_LETTERS = {
     **dict.fromkeys("\u0649\u06cc\u06d2", "\u064a"),
     **dict.fromkeys("\u0629\u06c1\u06d5\u06c3", "\u0647"),
@@ -80,7 +82,7 @@ ARABIC_LETTERS = {
 
 
 def characters() -> str:
-    """Return the lines of `characters.txt`; `characters.rs` says what they mean."""
+    """Return the lines of `characters.txt`; `characters.rs` documents them."""
     version = unicodedata.unidata_version
     lines = [f"# Written by make_tables.py; Unicode {version}, OpenCC 1.4.2. See src/characters.rs."]
     lines += _runs("class", _class)
@@ -95,12 +97,12 @@ def characters() -> str:
         or (form and (form in composing or unicodedata.combining(form) > 0))
         or (each in composing and form != "")
     }
-    # Which characters a form may combine with depends on the form, and on nothing that is left out, but for
-    # marks of Cyrillic letters: see `normal_form.rs`.
+    # Whether a form combines with adjacent characters depends only on the form, except for dropped marks
+    # after Cyrillic letters: see `normal_form.rs`.
     lines += _runs("contextual", lambda each: max(1, len(forms[each])) if each in contextual else 0)
     lines += _runs("dropped", lambda each: int(forms[each] == "" and each not in contextual))
     simple = {each: form for each, form in forms.items() if each not in contextual and form not in {"", each}}
-    # Most of them are Chinese characters, each with a form of its own: these are written as pairs.
+    # Most of them are Chinese characters with irregular forms, which are written as pairs.
     pairs = {each: form for each, form in simple.items() if _is_chinese(each) and _is_chinese(form)}
     lines += [f"pairs {''.join(row)}" for row in _rows([each + form for each, form in pairs.items()], 25)]
     lines += _shifts("form", {each: form for each, form in simple.items() if each not in pairs})
@@ -117,19 +119,19 @@ def characters() -> str:
 
 
 def references() -> str:
-    """Return the lines of `references.txt`: HTML's names of characters, sorted, and what they stand for."""
+    """Return the lines of `references.txt`: HTML's names of characters, sorted, with their code points."""
     names = sorted(html.entities.html5.items())
     return "".join(" ".join([name, *map(_hex, value)]) + "\n" for name, value in names)
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a text in which at most 30 marks follow each other."""
+    """Return the normal form of a text with at most 30 consecutive marks."""
     visible = text.translate(_invisible())
     return case_folded(unicodedata.normalize("NFKC", visible)).translate(_replacements())
 
 
 def case_folded(text: str) -> str:
-    """Return a text with its letters as they are compared regardless of case."""
+    """Return a text with case folded."""
     return "".join(map(_case_folded, text))
 
 
@@ -138,7 +140,7 @@ def _case_folded(character: str) -> str:
     is_new = of_python.category(character) == "Cn" and unicodedata.category(character) == "Lu"
     if not is_new:
         return character.casefold()
-    # What Python does not know yet: capital letters are named as their small ones are.
+    # Python does not know this letter yet: find its small letter by name.
     return str(unicodedata.lookup(unicodedata.name(character).replace("CAPITAL", "SMALL")))
 
 
@@ -169,7 +171,7 @@ def _role(character: str) -> int:
         return JOINER
     if _is_decimal(character):
         return NUMBER
-    # Vowel signs and accents that no letter takes in are part of its word.
+    # Vowel signs and accents that do not combine with a letter are part of its word.
     if not is_alnum(character) and unicodedata.category(character) not in {"Mn", "Mc"}:
         return 0
     code_point = ord(character)
@@ -196,7 +198,7 @@ def _invisible() -> dict[int, str]:
 
 @functools.cache
 def _replacements() -> dict[int, str]:
-    """Return what case folding leaves to do: spellings, and no control characters but two."""
+    """Map characters that remain after case folding: variants of letters, and control characters."""
     table = _simplified()
     for each in CHARACTERS:
         if (spelled := _spelled(each)) != each:
@@ -207,7 +209,7 @@ def _replacements() -> dict[int, str]:
 
 
 def _spelled(character: str) -> str:
-    """Return a character of NFKC without what spellings of a word differ in: marks, strokes, digits."""
+    """Return a character of NFKC without optional marks and strokes, and with ASCII digits."""
     if _is_decimal(character):
         return str(unicodedata.decimal(character))
     if _is_own_letter(character):
@@ -222,7 +224,7 @@ def _spelled(character: str) -> str:
 
 
 def _is_own_letter(character: str) -> bool:
-    """Return whether it is a small Cyrillic letter with a mark that belongs to it."""
+    """Return whether a character is a small Cyrillic letter with a mark that is part of the letter."""
     is_cyrillic = unicodedata.name(character, "").startswith("CYRILLIC SMALL LETTER")
     return bool(is_cyrillic and unicodedata.decomposition(character) and character not in CYRILLIC_ACCENTED)
 
@@ -235,8 +237,8 @@ def _is_optional(character: str) -> bool:
 def _simplified() -> dict[int, str]:
     """Map each traditional character to a simplified one, regardless of context.
 
-    In some phrases another character would be right. That does no harm here: both spellings of a text still
-    get the same form.
+    In some phrases, another simplified character would be correct. That is harmless, since both spellings of
+    a text still get the same form.
     """
     import opencc
 
@@ -249,7 +251,7 @@ def _simplified() -> dict[int, str]:
 
 
 def _composing() -> set[str]:
-    """Return the characters that may combine with the one before them, or be reordered with it."""
+    """Return the characters that may combine with the previous character or be reordered with it."""
     second = {chr(each) for each in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
     for character in CHARACTERS:
         if unicodedata.combining(character):
@@ -261,7 +263,7 @@ def _composing() -> set[str]:
 
 
 def _runs(name: str, value_of: Callable[[str], int]) -> Iterator[str]:
-    """Yield `name first count value` for each run of characters with one value that is not 0."""
+    """Yield `name first count value` for each range of characters with the same value, other than 0."""
     for value, group in itertools.groupby(CHARACTERS, value_of):
         run = list(group)
         if value:
@@ -269,7 +271,7 @@ def _runs(name: str, value_of: Callable[[str], int]) -> Iterator[str]:
 
 
 def _shifts(name: str, forms: Mapping[str, str]) -> Iterator[str]:
-    """Yield `name first count step shift` for rows of characters that are so far from their forms."""
+    """Yield `name first count step shift` for characters in equal steps, equally far from their forms."""
     runs: list[list[int]] = []
     for character, form in forms.items():
         at, shift = ord(character), ord(form) - ord(character)
@@ -289,7 +291,7 @@ def _rows(items: Sequence[str], length: int) -> Iterator[Sequence[str]]:
 
 
 def _is_chinese(character: str) -> bool:
-    """Return whether it is a Chinese character that no editor replaces by an equal one."""
+    """Return whether a character is a Chinese character that normalisation does not replace."""
     is_unified = unicodedata.name(character, "").startswith("CJK UNIFIED")
     return bool(is_unified and unicodedata.normalize("NFC", character) == character)
 

@@ -1,4 +1,4 @@
-//! Work on the texts of a batch by several threads; a text at which the crate fails stops no other.
+//! Processes the texts of a batch in several threads. A failure at one text does not affect the others.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -6,16 +6,16 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// A mistake in the crate: where it panicked, as `FILE:LINE`. The panic's message may quote the text, so it is dropped.
+/// The place where the crate panicked, as `FILE:LINE`. The panic's message is dropped, since it may quote the text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault(pub String);
 
 thread_local! {
-    /// Where this thread panicked; `None` outside of [`guarded`].
+    /// The place where this thread panicked; `None` outside [`guarded`].
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Returns the result of `work`, or where it panics; prints nothing.
+/// Returns the result of `work`, or the place where it panics, without printing the panic.
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -28,14 +28,14 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
         }));
     });
     PLACE.set(Some(String::new()));
-    // Unwind safe: the work clears the memory that it reuses, and a panic poisons its locks.
+    // This is unwind safe: `work` clears the memory that it reuses, and a panic poisons its locks.
     let result = catch_unwind(AssertUnwindSafe(work));
     let place = PLACE.take().filter(|place| !place.is_empty());
     result.map_err(|_| Fault(place.unwrap_or_else(|| "an unknown place".to_owned())))
 }
 
-/// Returns the results of `work` for the items, in order. It takes `threads` threads, or as many as the system allows;
-/// `memory` makes the state that a thread keeps between items.
+/// Returns the results of `work` for the items, in order. Up to `threads` threads share the items, as far as the
+/// system can start them; `memory` creates the state that a thread reuses between items.
 pub fn each<I: Sync, T: Send, M>(
     items: &[I],
     threads: usize,
@@ -43,8 +43,7 @@ pub fn each<I: Sync, T: Send, M>(
     work: impl Fn(&mut M, &I) -> T + Sync,
 ) -> Vec<Result<T, Fault>> {
     let next = AtomicUsize::new(0);
-    // Texts differ in length by a factor of a thousand, so each thread takes the next one when it is done with the
-    // last.
+    // Texts differ in length by a factor of a thousand, so each thread takes the next text when it has finished one.
     let share = || {
         let (mut memory, mut done) = (memory(), Vec::new());
         loop {
@@ -63,7 +62,7 @@ pub fn each<I: Sync, T: Send, M>(
             done
         })
     };
-    // A scope without threads takes as long as a short text.
+    // Entering a scope, even without threads, takes as long as a short text.
     let done = if threads.min(items.len()) < 2 { share() } else { shared() };
     done.into_iter().map(|(_, result)| result).collect()
 }
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_fails_stops_no_other_and_is_not_quoted() {
+    fn a_failing_text_does_not_stop_others_and_is_not_quoted() {
         let texts: Vec<String> = (0..100).map(|number| format!("{number}é")).collect();
         for threads in [1, 4] {
             let found = each(&texts, threads, || (), |(), text| text[..text.len() % 4 + 2].len());
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn all_results_are_those_of_one_thread() {
+    fn several_threads_return_the_results_of_one() {
         let numbers: Vec<usize> = (0..1_000).collect();
         let found = each(&numbers, 8, String::new, |memory, number| {
             memory.clear();

@@ -1,6 +1,7 @@
-//! The extension module `esdedup._core`: strings and bytes in and out, without the interpreter's lock in between.
+//! The extension module `esdedup._core`. It takes and returns strings and bytes, and releases the interpreter's lock
+//! while it works.
 //!
-//! `esdedup/_core.pyi` says what each function takes and returns.
+//! `esdedup/_core.pyi` documents what each function takes and returns.
 
 mod forest;
 mod learner;
@@ -26,17 +27,17 @@ use crate::signature::{SignatureRules, Text, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
 use crate::tokens::{CharacterHash, USUAL_HASH, units};
 
-// A string for each text, its letters, and where it failed.
+// For each text: a string, the number of letters, and the fault if it failed.
 type Represented = (Vec<String>, Column, Vec<String>);
 type Strings<'py> = Vec<Bound<'py, PyString>>;
 
-/// Texts that have been parsed, and stay here while Python decides which of their passages are left out.
+/// Parsed texts, stored here while Python decides which of their passages to omit.
 #[pyclass(frozen, module = "esdedup._core")]
 struct Parsed {
     texts: Vec<ParsedText>,
-    /// Where parsing failed at each text, which then counts as empty; "" where it did not fail.
+    /// For each text, where parsing failed; "" if it did not fail. A text that failed is treated as empty.
     faults: Vec<String>,
-    /// How many share the work on them.
+    /// The number of threads that work on the texts.
     threads: usize,
 }
 
@@ -137,7 +138,7 @@ impl Parsed {
 }
 
 impl Parsed {
-    /// Returns each text with flags for its omitted passages: `omitted` has a byte for each passage, or is empty.
+    /// Returns each text with flags for its omitted passages. `omitted` has one byte per passage, or is empty.
     fn with_omitted(&self, omitted: &[u8]) -> PyResult<Vec<(&ParsedText, Vec<bool>)>> {
         let count: usize = self.texts.iter().map(|text| text.passages.len()).sum();
         if !omitted.is_empty() && omitted.len() != count {
@@ -148,8 +149,8 @@ impl Parsed {
         Ok(texts.collect())
     }
 
-    /// Returns the results of `work` for each text and its omitted passages, with a default where it failed; and where
-    /// each text failed, now or before.
+    /// Returns the result of `work` for each text and its omitted passages, or the default for a text that fails; and
+    /// each text's fault, from this call or from parsing.
     fn of_each<T: Default + Send>(
         &self,
         py: Python<'_>,
@@ -207,7 +208,7 @@ fn parse(
     Ok(Parsed { texts, faults, threads })
 }
 
-/// Parses one text, and returns where its passages are in its visible text.
+/// Parses one text and returns its visible text, the parsed text, and the starts and ends of its passages.
 #[pyfunction]
 fn locate<'py>(
     py: Python<'py>,
@@ -218,7 +219,7 @@ fn locate<'py>(
     let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash: *USUAL_HASH };
     let (parsed, places) = one(py, &visible, |text| {
         let parsed = Parser::new(rules).parse(text);
-        // A character has one or more points, or shares one.
+        // Only the first `max_length` characters can have points.
         let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
         let places = sentence_places(&text[..end], &parsed);
         (parsed, places)
@@ -251,7 +252,7 @@ fn visible_text<'py>(
     Ok(text.cast_into()?)
 }
 
-/// Returns raw texts without markup and in their normal form, and which of them are only beginnings.
+/// Returns raw texts without markup and in normal form, and which of them were truncated.
 #[pyfunction(name = "normalise")]
 fn normal_texts(py: Python<'_>, texts: Strings<'_>, max_length: usize) -> PyResult<(Vec<String>, Column)> {
     let texts = utf8(&texts)?;
@@ -284,7 +285,7 @@ fn letters(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
     one(py, &text, crate::tokens::letters)
 }
 
-/// Returns the simhash of each group of weighted hashes, given where groups begin: ascending from 0.
+/// Returns the simhash of each group of weighted hashes. `starts` are the ascending starts of groups; the first is 0.
 #[pyfunction]
 fn weighted_simhashes(py: Python<'_>, hashes: &[u8], weights: &[u8], starts: &[u8]) -> PyResult<Column> {
     let (hashes, weights, starts): (Vec<u64>, Vec<i64>, Vec<u64>) =
@@ -292,7 +293,7 @@ fn weighted_simhashes(py: Python<'_>, hashes: &[u8], weights: &[u8], starts: &[u
     let starts = || starts.iter().map(|start| *start as usize);
     let groups: Vec<_> = starts().zip(starts().skip(1).chain([hashes.len()])).collect();
     if weights.len() != hashes.len() || groups.iter().any(|(start, end)| start > end || *end > hashes.len()) {
-        return Err(PyValueError::new_err("weights and groups do not fit the hashes"));
+        return Err(PyValueError::new_err("weights or groups do not match the hashes"));
     }
     let weighted: Vec<_> = hashes.into_iter().zip(weights).collect();
     let found = in_each(py, &groups, |(start, end)| {
@@ -306,9 +307,9 @@ fn weighted_simhashes(py: Python<'_>, hashes: &[u8], weights: &[u8], starts: &[u
 #[pyo3(name = "_core")]
 mod module {
     #[pymodule_export]
-    use super::forest::{NeighbourIndex, Nodes, Relation};
+    use super::forest::{NeighbourIndex, PyNodes, PyRelation};
     #[pymodule_export]
-    use super::learner::{Changes, Learner, OverrideTable};
+    use super::learner::{PyChanges, PyLearner, PyOverrideTable};
     #[pymodule_export]
     use super::{
         Parsed, letters, locate, normal_form, normal_texts, parse, visible_text, weighted_simhashes, words,
@@ -319,7 +320,7 @@ fn longest_of_halves(text: &ParsedText, omitted: &[bool], max_length: usize) -> 
     let sentences = text.remaining_sentences(omitted);
     let chosen = crate::sentences::longest_of_halves(&sentences, ParsedSentence::letters).map(|each| {
         let hashed = hashed_tokens(text, each, max_length);
-        // Up to the first token that is not hashed.
+        // The end is the first token that is not hashed.
         let is_cut = hashed.len() < each.tokens().len();
         let next = each.tokens().start + hashed.len();
         let end = if is_cut { text.tokens[next].start as usize } else { each.sentence.end };
@@ -337,7 +338,7 @@ fn one<T: Send>(
     Ok(in_each(py, &texts, |text| work(text))?.remove(0))
 }
 
-/// Returns the results of `work` for the items, or raises the first fault.
+/// Returns the results of `work` for the items, or the first fault as an error.
 fn in_each<I: Sync, T: Send>(
     py: Python<'_>,
     items: &[I],
@@ -348,7 +349,7 @@ fn in_each<I: Sync, T: Send>(
     found.map(|(position, result)| result.map_err(|fault| failed(py, position, fault))).collect()
 }
 
-/// Borrows strings in UTF-8; copies those with lone surrogates, which is slow.
+/// Borrows strings in UTF-8, but copies strings with lone surrogates, which is slow.
 fn utf8<'a>(texts: &'a [Bound<'_, PyString>]) -> PyResult<Vec<Cow<'a, str>>> {
     let borrowed = texts.iter().map(|text| match text.to_str() {
         Ok(plain) => Ok(Cow::Borrowed(plain)),
@@ -363,7 +364,7 @@ fn code_points(text: &Bound<'_, PyString>) -> PyResult<Vec<u32>> {
     Ok(bytes.chunks_exact(4).map(|each| u32::from_le_bytes([each[0], each[1], each[2], each[3]])).collect())
 }
 
-/// Returns a fault as `esdedup.errors.TextFailed`.
+/// Converts a fault to `esdedup.errors.TextFailed`.
 fn failed(py: Python<'_>, position: usize, Fault(place): Fault) -> PyErr {
     let raised = || -> PyResult<PyErr> {
         let class = py.import("esdedup.errors")?.getattr("TextFailed")?;

@@ -1,6 +1,6 @@
 //! The properties of each code point: its class, its normal form, and its role at the end of a sentence.
 //!
-//! `make_tables.py` has generated the tables from Unicode 18.0. They are unpacked on first use, in a millisecond.
+//! `make_tables.py` generates the tables from Unicode 18.0. They are unpacked on first use, in a millisecond.
 
 use std::sync::LazyLock;
 
@@ -21,42 +21,42 @@ pub const LATIN: u8 = 1 << 4;
 pub const JOINER: u8 = 1;
 /// Role in a token: a decimal digit.
 pub const NUMBER: u8 = 2;
-/// Role in a token: another letter or digit, or a mark that belongs to one.
+/// Role in a token: any other letter or digit, or a mark that belongs to a letter.
 pub const WORD: u8 = 3;
-/// Role in a token: a character that is a token alone, such as an East Asian one.
+/// Role in a token: a character that is a token by itself, such as an East Asian character.
 pub const WIDE: u8 = 4;
 const TOKEN_SHIFT: u32 = 5;
 
-/// Follows each text. It ends a sentence, and no normal text contains it.
+/// The character after the end of each text. It ends a sentence, and no normal text contains it.
 pub const SEPARATOR: u32 = 0x1e;
 /// East Asian scripts start at this code point.
 pub const FIRST_WIDE: u32 = 0x2e80;
 /// All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16 private.
 pub const ASSIGNED: u32 = 0x40000;
 
-/// Trait: may follow the sign that ends a sentence, such as quotation marks, brackets, spaces, symbols.
+/// Trait: may follow the sign that ends a sentence, such as a quotation mark, bracket, space or symbol.
 pub const TRAILING: u8 = 1;
 /// Trait: ends a sentence of prose.
 pub const FINAL: u8 = 1 << 1;
-/// Trait: a combining mark, or a character whose normal form begins with one.
+/// Trait: a combining mark, or a character whose normal form begins with a combining mark.
 pub const MARK: u8 = 1 << 2;
 const UNASSIGNED: u8 = 1 << 3;
 const INVISIBLE: u8 = 1 << 4;
-/// Trait: looks like a space without being one.
+/// Trait: looks like a space, but is not white space.
 pub const BLANK: u8 = 1 << 5;
 
 const CODE: u32 = 0xff_ffff;
 const CLASS_SHIFT: u32 = 24;
 const DATA: &str = include_str!("../data/characters.txt");
 
-/// A character of a normal text: its code point, and its class in the highest bits, so that both are one look-up.
+/// A character of a normal text: its code point, with its class in the highest bits, so that one look-up finds both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point(u32);
 
 impl Point {
-    /// Ends each text.
+    /// The end of each text.
     pub const END: Point = Point::new(SEPARATOR, HARD_END | SPACE | 5 << TOKEN_SHIFT);
-    // Entries in the table of forms that do not stand for a form. No class has all bits set.
+    // Entries in the table of forms that are not forms. They differ from all forms, since no class has all bits set.
     const CONTEXTUAL: Point = Point(u32::MAX);
     const DROPPED: Point = Point(u32::MAX - 1);
 
@@ -64,37 +64,37 @@ impl Point {
         Point(code | (class as u32) << CLASS_SHIFT)
     }
 
-    /// The code point.
+    /// Returns the code point.
     #[inline]
     pub const fn code(self) -> u32 {
         self.0 & CODE
     }
 
-    /// Whether it is this character.
+    /// Returns whether this is a given character.
     #[inline]
     pub const fn is(self, character: char) -> bool {
         self.code() == character as u32
     }
 
-    /// Whether it has one of these properties: [`ALNUM`] and the like.
+    /// Returns whether the character has one of some properties, such as [`ALNUM`].
     #[inline]
     pub const fn has(self, properties: u8) -> bool {
         (self.0 >> CLASS_SHIFT) as u8 & properties != 0
     }
 
-    /// Its role in a token: [`NUMBER`] and the like.
+    /// Returns the character's role in a token, such as [`NUMBER`].
     #[inline]
     pub const fn role(self) -> u8 {
         (self.0 >> (CLASS_SHIFT + TOKEN_SHIFT)) as u8
     }
 
-    /// Whether it is a letter, a digit, or a mark that belongs to one.
+    /// Returns whether the character is a letter, a digit, or a mark that belongs to a letter.
     #[inline]
     pub const fn is_in_word(self) -> bool {
         matches!(self.role(), NUMBER | WORD | WIDE)
     }
 
-    /// Returns it as a `char`, which each code point of a normal text is.
+    /// Returns the `char`; all code points of a normal text are valid.
     pub fn character(self) -> char {
         char::from_u32(self.code()).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
@@ -105,11 +105,11 @@ pub struct Tables {
     forms: Vec<Point>,
     classes: Vec<u8>,
     traits: Vec<u8>,
-    // How many characters a form has, at least 1.
+    // The number of characters in each form, at least 1.
     lengths: Vec<u8>,
-    // Case foldings that differ from the form: a character of NFKC, then its folding. Sorted.
+    // Sorted entries of a character of NFKC and its case folding, where the folding differs from the form.
     folded: Vec<Vec<u32>>,
-    // The zeros of all scripts, ascending; each is followed by the other nine digits.
+    // The zeros of all scripts, ascending; the other nine digits follow each zero.
     zeros: Vec<u32>,
 }
 
@@ -120,7 +120,7 @@ pub fn tables() -> &'static Tables {
 }
 
 impl Tables {
-    /// Returns the normal form of a character if it is one character, independent of adjacent ones.
+    /// Returns the normal form of a character if it is one character and does not depend on adjacent characters.
     #[inline]
     pub fn single(&self, code: u32) -> Option<Point> {
         match self.forms.get(code as usize) {
@@ -130,12 +130,12 @@ impl Tables {
         }
     }
 
-    /// Whether the normal form of a character is several characters, or depends on adjacent ones.
+    /// Returns whether the normal form of a character has several characters, or depends on adjacent characters.
     pub fn is_contextual(&self, code: u32) -> bool {
         self.forms.get(code as usize) == Some(&Point::CONTEXTUAL)
     }
 
-    /// Returns how many characters the normal form of a character has, at least 1.
+    /// Returns the number of characters in the normal form of a character, at least 1.
     pub fn length(&self, code: u32) -> usize {
         self.lengths.get(code as usize).map_or(1, |&each| each.into())
     }
@@ -145,7 +145,7 @@ impl Tables {
         Point::new(code, self.classes.get(code as usize).copied().unwrap_or(0))
     }
 
-    /// Appends the case folding of a character of NFKC, with Chinese simplified.
+    /// Appends the case folding of a character of NFKC, with Chinese characters simplified.
     pub fn fold(&self, code: u32, points: &mut Vec<Point>) {
         match self.folded.binary_search_by_key(&code, |each| each[0]) {
             Ok(at) => points.extend(self.folded[at][1..].iter().map(|&code| self.point(code))),
@@ -153,17 +153,17 @@ impl Tables {
         }
     }
 
-    /// Whether a code point has one of these traits: [`TRAILING`] and the like.
+    /// Returns whether a code point has one of some traits, such as [`TRAILING`].
     pub fn has(&self, code: u32, traits: u8) -> bool {
         self.traits.get(code as usize).is_some_and(|each| each & traits != 0)
     }
 
-    /// Whether Unicode 18.0 does not assign the code point; newer tables of normal forms may.
+    /// Returns whether the code point is unassigned in Unicode 18.0; newer tables of normal forms may assign it.
     pub fn is_unassigned(&self, code: u32) -> bool {
         code >= ASSIGNED || self.has(code, UNASSIGNED)
     }
 
-    /// Whether the character is invisible when displayed.
+    /// Returns whether the character is invisible when displayed.
     pub fn is_invisible(&self, code: u32) -> bool {
         is_hidden(code) || self.has(code, INVISIBLE)
     }
@@ -218,12 +218,12 @@ impl Tables {
     }
 }
 
-// Tags, variation selectors, and code points reserved for more of them: all invisible.
+// Tags, variation selectors, and the code points reserved for more of them, are invisible.
 const fn is_hidden(code: u32) -> bool {
     0xe0000 <= code && code < 0xe1000
 }
 
-// The file is compiled in: the first test that unpacks it finds a malformed number.
+// The file is compiled in, so any test that unpacks it detects a malformed number.
 fn hex(word: &str) -> u32 {
     u32::from_str_radix(word, 16).expect("a hexadecimal number in characters.txt")
 }
@@ -244,7 +244,7 @@ fn fill<'a>(table: &mut [u8], mut words: impl Iterator<Item = &'a str>) {
     table[range].fill(value);
 }
 
-/// Reads `first count step shift`: the form of every `step`th character is `shift` code points further.
+/// Reads `first count step shift`: the form of every `step`th character is `shift` code points after it.
 fn shift<'a>(targets: &mut [u32], mut words: impl Iterator<Item = &'a str>) {
     let first = words.next().map_or(0, hex);
     let (count, step): (u32, u32) = (decimal(words.next()), decimal(words.next()));
@@ -254,7 +254,7 @@ fn shift<'a>(targets: &mut [u32], mut words: impl Iterator<Item = &'a str>) {
     }
 }
 
-/// Whether it reverses the order in which characters are shown, but not the order in which they are compared.
+/// Returns whether a character overrides the direction of the displayed text. Comparisons ignore such characters.
 pub const fn is_override(character: char) -> bool {
     matches!(character, '\u{202d}' | '\u{202e}')
 }
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_and_forms_are_those_of_the_file() {
+    fn tables_are_unpacked_from_the_file() {
         let tables = tables();
         assert!(tables.single('A'.into()).is_some_and(|point| point.is('a') && point.has(LATIN)));
         assert!(tables.single('臺'.into()).is_some_and(|point| point.is('台') && point.role() == WIDE));

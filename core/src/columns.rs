@@ -1,8 +1,8 @@
-//! Columns: numbers as bytes in the order of this machine, which Python reads with `numpy.frombuffer`.
+//! Columns of numbers as bytes in native byte order, which Python reads with `numpy.frombuffer`.
 
 use bytemuck::{AnyBitPattern, NoUninit, bytes_of, pod_read_unaligned};
 
-/// Python gets a vector of bytes as `bytes`.
+/// A column; Python gets it as `bytes`.
 pub type Column = Vec<u8>;
 
 /// Reads the numbers of a column.

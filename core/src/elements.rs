@@ -1,38 +1,38 @@
-//! Tracks which elements are open, and whether readers see their content: the necessary part of html.spec.whatwg.org,
-//! "Tree construction". Where tags are misnested, an element ends at the same place as in a browser, or earlier, since
-//! formatting elements are not reopened, and no element stays open after the one in which it began.
+//! Tracks which elements are open, and whether readers see their content. It implements the necessary part of "Tree
+//! construction" in html.spec.whatwg.org. If tags are misnested, an element ends where it does in a browser or
+//! earlier, because formatting elements are not reopened and no element stays open after its parent.
 
 use std::sync::LazyLock;
 
 /// Properties of an element that follow from its name.
 type Traits = u16;
-/// It begins and ends a line.
+/// The element begins and ends a line.
 pub const BLOCK: Traits = 1;
-/// Its content is not markup.
+/// The element's content is not markup.
 pub const RAW: Traits = 2;
-/// Readers do not see its content.
+/// Readers do not see the element's content.
 pub const HIDDEN: Traits = 4;
-/// It is a cell of a table.
+/// The element is a cell of a table.
 pub const CELL: Traits = 8;
 // A row, a group of rows or of columns.
 const ROW: Traits = 16;
 const GROUP: Traits = 32;
 const IN_TABLE: Traits = CELL | ROW | GROUP;
 const VOID: Traits = 64;
-// Its line breaks are kept.
+// Line breaks in the element are kept.
 const PREFORMATTED: Traits = 128;
-// It ends an open paragraph.
+// The element ends an open paragraph.
 const ENDS_PARAGRAPH: Traits = 256;
-// Tags in it close nothing outside of it, except for tags of table parts; a `TABLE_SCOPE` stops these too.
+// Tags inside the element close no element outside of it, except for tags of table parts, which only a `TABLE_SCOPE`
+// stops.
 const SCOPE: Traits = 512;
 const TABLE_SCOPE: Traits = 1024;
-// An item in it ends no item outside of it.
+// List items inside the element end no item outside of it.
 const LIST: Traits = 2048;
-// It ends graphics and formulas.
+// The element ends open graphics and formulas.
 const BREAKS_OUT: Traits = 4096;
-// In a graphic or formula: there is HTML in it.
+// The element is part of a graphic or formula, but contains HTML.
 const HTML_INSIDE: Traits = 8192;
-
 const HEADING: Traits = 16384;
 const TABLE: Traits = 32768;
 
@@ -60,11 +60,11 @@ const ELEMENTS: [(&str, Traits); 21] = [
     ("xmp plaintext", FLOW | RAW | PREFORMATTED),
     ("a font rb rtc svg math text foreignobject desc metadata defs mi mo mn ms mtext annotation", 0),
 ];
-// As many as browsers keep, which also bounds the search for the element of a closing tag.
+// The limit of browsers; it also bounds the search for the element of a closing tag.
 const MOST_OPEN: usize = 512;
 
 fn key(name: &str) -> u128 {
-    // No known name is so long that its key saturates.
+    // The keys of all known names fit; those of longer names saturate.
     name.bytes().fold(0, |key, each| key.saturating_mul(256) | u128::from(each.to_ascii_lowercase()))
 }
 
@@ -91,12 +91,12 @@ impl Element {
         found.map_or(Element::default(), |at| KNOWN[at].1)
     }
 
-    /// Whether it has any of the given traits.
+    /// Returns whether the element has any of the given traits.
     pub fn has(self, traits: Traits) -> bool {
         self.traits & traits != 0
     }
 
-    /// Whether it ends at the latest where another one begins.
+    /// Returns whether the element ends when `next` begins, if it is still open.
     fn ends_before(self, next: Element) -> bool {
         match self.name {
             "p" => next.has(ENDS_PARAGRAPH),
@@ -115,28 +115,28 @@ impl Element {
 
 /// An opening or closing tag.
 pub struct Tag {
-    /// The element that it opens or closes.
+    /// The element that the tag opens or closes.
     pub element: Element,
-    /// Whether its attributes hide the element.
+    /// Whether the tag's attributes hide the element.
     pub hides: bool,
-    /// Whether it ends with `/>`.
+    /// Whether the tag ends with `/>`.
     pub is_closed: bool,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Open {
     element: Element,
-    // The graphic or formula that contains it, by name.
+    // The name of the graphic or formula that contains the element; empty if there is none.
     root: &'static str,
     is_hidden: bool,
     is_preformatted: bool,
 }
 
-/// The elements that are open, from the outermost on.
+/// The open elements, starting with the outermost.
 #[derive(Default)]
 pub struct Elements {
     open: Vec<Open>,
-    // Whether a form is open: browsers ignore further ones until its closing tag.
+    // Whether a form is open. Browsers ignore other forms until its closing tag.
     has_form: bool,
 }
 
@@ -145,27 +145,27 @@ impl Elements {
         self.open.last().copied().unwrap_or_default()
     }
 
-    /// Whether line breaks are kept here.
+    /// Returns whether line breaks are kept at the current position.
     pub fn are_preformatted(&self) -> bool {
         self.top().is_preformatted
     }
 
-    /// Whether readers see no text here.
+    /// Returns whether text at the current position is hidden.
     pub fn are_hidden(&self) -> bool {
         self.top().is_hidden && !self.are_before_table()
     }
 
-    // Browsers move text in a table, but outside of its cells, to before the table.
+    // Browsers move text that is inside a table, but outside of its cells, to before the table.
     fn are_before_table(&self) -> bool {
         self.top().element.has(ROW | GROUP | TABLE)
     }
 
-    /// Whether tags are read by the grammar of graphics or formulas here.
+    /// Returns whether tags at the current position follow the grammar of graphics or formulas.
     pub fn are_foreign(&self) -> bool {
         !self.top().root.is_empty() && !self.top().element.has(HTML_INSIDE)
     }
 
-    /// Opens an element, and closes those that end there. Returns it, as it is here.
+    /// Opens an element and closes the elements that end there. Returns the element with its traits at this position.
     pub fn open(&mut self, tag: &Tag, may_hide: bool) -> Element {
         let mut element = tag.element;
         if element.has(BREAKS_OUT) {
@@ -182,7 +182,7 @@ impl Elements {
                 _ => 0,
             };
         } else {
-            // In a table, but in no cell, a form stays empty.
+            // Inside a table, but outside of its cells, a form stays empty.
             let is_ignored = match element.name {
                 "html" | "head" | "body" => true,
                 "form" => std::mem::replace(&mut self.has_form, true) || self.are_before_table(),
@@ -210,7 +210,7 @@ impl Elements {
             self.open[start..].iter_mut().for_each(|each| each.is_hidden = false);
         }
         let top = self.top();
-        // Where nothing is hidden, the content of `noscript` is markup.
+        // If nothing may be hidden, the content of `noscript` is markup.
         if !element.has(RAW) || (element.name == "noscript" && !may_hide) {
             let hides = may_hide && (element.has(HIDDEN) || (tag.hides && !is_foreign));
             element.traits = element.traits & !(HIDDEN | RAW) | if hides { HIDDEN } else { 0 };
@@ -235,7 +235,7 @@ impl Elements {
         element
     }
 
-    /// Closes an element, and those in it, if a closing tag of this name does.
+    /// Processes a closing tag: closes the element, and the elements in it, unless the tag has no effect here.
     pub fn close(&mut self, element: Element) {
         if matches!(element.name, "p" | "br") {
             self.break_out();

@@ -1,9 +1,10 @@
-//! How sentences of running text end, other than headlines, menu items, teasers and rows of tables.
+//! Decides how a piece of text ends: like a sentence of running text, or like a headline, menu item, teaser or row
+//! of a table.
 
 use crate::characters::{ALNUM, FINAL, HARD_END, LATIN, NUMBER, Point, SPACE, TRAILING, tables};
 
-/// Whether white space follows a full stop, and no single letter precedes it: not in `3.14`, `e.g.` or `J. Smith`, nor
-/// after the dots that lead to a value, as in `Coupon .... 2 %`.
+/// Returns whether the full stop at a position ends a sentence. White space must follow it, and no single letter may
+/// precede it. It does not end one in `3.14`, `e.g.` or `J. Smith`, nor as the last leader dot in `Coupon .... 2 %`.
 pub fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
     let is_initial = at > 0 && points[at - 1].has(LATIN) && (at == 1 || !points[at - 2].has(ALNUM));
     let is_leader = |before: usize| points[before].has(SPACE) && at - before >= LEAST_LEADERS;
@@ -11,26 +12,26 @@ pub fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
     points[at + 1].has(SPACE | HARD_END) && !is_initial && !leads()
 }
 
-// An ellipsis has fewer.
+// More than the dots of an ellipsis.
 const LEAST_LEADERS: usize = 4;
 const MOST_TRAILING: usize = 8;
 
-/// How a piece of text ends, without what may follow the end of a sentence.
+/// The ending of a piece of text, without quotation marks, brackets and other trailing characters.
 pub struct Ending {
     /// The last character.
     pub sign: Point,
-    /// Whether it ends as sentences of prose do.
+    /// Whether the piece ends like a sentence of prose.
     pub is_prose: bool,
-    /// Whether it ends with an ellipsis, as teasers do.
+    /// Whether the piece ends with an ellipsis, like a teaser.
     pub breaks_off: bool,
 }
 
 impl Ending {
-    /// Looks at the piece from `start` to `end`, inclusive: the place of a full stop, a line break or a separator.
+    /// Examines the piece from `start` to `end`, inclusive. At `end` is a full stop, a line break or a separator.
     pub fn of(points: &[Point], start: usize, end: usize) -> Ending {
         let tables = tables();
         let mut last = end;
-        // Whether this is the number of a note, as in `[12]`.
+        // Whether the position is inside the number of a note, such as `[12]`.
         let mut in_note = false;
         for _ in 0..MOST_TRAILING {
             let sign = points[last];

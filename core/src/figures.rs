@@ -1,9 +1,10 @@
-//! Figures: the numbers that a text states.
+//! Decides which numbers of a text are figures, which are part of its content, and which are asides.
 //!
-//! Numbers beside a text, which are not part of it, differ in each copy: counters, times of update, numbers of pictures
-//! and telephones. They are recognised by their place: in a short line that is neither prose nor in a table, unless a
-//! label and a colon say what they are; after the last sentence, with a word or two; after an ellipsis; in square
-//! brackets; or by their labels. Times of day do not count as figures: their notations vary.
+//! Asides are numbers around an article that differ between its copies, such as counters, times of updates, and
+//! numbers of pictures and telephones. A number is an aside if it is in a short line that is neither prose nor in a
+//! table, unless a label with a colon precedes it; if it is after the last sentence, with a word or two; after an
+//! ellipsis; in square brackets; or next to a known label. Times of day are not figures either, because their
+//! notations vary.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -13,33 +14,33 @@ use crate::normal_form::normalise;
 use crate::passages::{Passage, digits, is_time, number};
 use crate::tokens::{Token, units};
 
-// The most units of a line beside a text, and of a row of a table.
+// The most units of a line of asides, and of a row of a table.
 const LABEL_UNITS: usize = 16;
 const ROW_UNITS: usize = 32;
-// The most units of words beside such a number: `Photo 1 of 3`, `17 more words`.
+// The most units of the words next to an aside: `Photo 1 of 3`, `17 more words`.
 const FEW_UNITS: usize = 4;
-// How many tokens count as the beginning of a text, where labels such as `12 shares` are looked for, and how many units
-// and tokens as the end of one that breaks off.
+// The number of tokens at the beginning of a text in which labels such as `12 shares` are recognised, and the number
+// of units and tokens at the end of a text that breaks off.
 const FIRST_TOKENS: usize = 16;
 const LAST_UNITS: usize = 8;
 const LAST_TOKENS: usize = 24;
-// The most tokens of a page number, `2/9`, and before an unsure label without a colon: `图片 1 / 3`.
+// The most tokens of a page number such as `2/9`, and before an ambiguous label without a colon: `图片 1 / 3`.
 const FEW_TOKENS: usize = 2;
-// The fewest digits of an id: news writes such numbers in groups of digits.
+// The fewest digits of an id; in prose, such a large number would have its digits in groups.
 const ID_DIGITS: usize = 7;
-// The most characters between a number and a bracket around it, before and after it.
+// The most characters between a number and the bracket before it, and the bracket after it.
 const BRACKET_SIGNS: usize = 4;
 const BRACKET_CHARACTERS: usize = 24;
-// May stand, as spaces may, between a label and its number: `阅读量：17`, `Ad no. 17`; and between a number and its label:
-// `17次阅读`.
+// Characters other than spaces that may be between a label and its number (`阅读量：17`, `Ad no. 17`), and between a
+// number and its label (`17次阅读`).
 const BETWEEN: [char; 8] = [':', '(', '.', '-', '+', '#', '量', '数'];
 const COUNTED: [char; 8] = ['次', '件', '条', '万', '回', '개', '건', '회'];
 
-/// The first character of a label, the label in its normal form, and whether it is sure: never a word of the news.
+/// The first character of a label, the label in normal form, and whether it is unambiguous: never used in prose.
 type Label = (u32, Vec<Point>, bool);
 
-/// Labels of numbers beside a text: reversed, by their last character, and as they are, by their first one. The file
-/// groups them by meaning; `!` marks groups of sure ones.
+/// The labels of asides: first reversed and sorted by their last character, then unchanged and sorted by their first
+/// character. The file groups them by meaning; `!` marks groups of unambiguous labels.
 static BY_FIRST: LazyLock<[Vec<Label>; 2]> = LazyLock::new(|| {
     let lines = include_str!("../data/asides.txt").lines().filter_map(|line| line.split_once(": "));
     let labels = lines.flat_map(|(meaning, labels)| labels.split(", ").map(move |each| (each, meaning)));
@@ -59,7 +60,7 @@ static BY_FIRST: LazyLock<[Vec<Label>; 2]> = LazyLock::new(|| {
     both
 });
 
-/// Returns whether a label at the beginning of `side` is sure; None if there is none.
+/// Returns whether the label at the beginning of `side` is unambiguous; None if there is no label.
 fn label<'a>(all: &[Label], side: impl Iterator<Item = &'a Point> + Clone, gaps: &[char]) -> Option<bool> {
     let is_gap = |each: &&Point| {
         each.has(SPACE) && !each.has(HARD_END) || each.role() != WORD && gaps.contains(&each.character())
@@ -75,7 +76,7 @@ fn label<'a>(all: &[Label], side: impl Iterator<Item = &'a Point> + Clone, gaps:
     own.take_while(|each| each.0 == first).filter(begins).map(|each| each.2).max()
 }
 
-/// Whether the labels before and after a number are sure; None where there is none.
+/// Returns whether the labels before and after a number are unambiguous; None for a missing label.
 fn labels(points: &[Point], token: Token) -> [Option<bool>; 2] {
     let start = token.start as usize;
     let after = &points[start + digits(points, start).len()..];
@@ -85,7 +86,7 @@ fn labels(points: &[Point], token: Token) -> [Option<bool>; 2] {
     [label(&BY_FIRST[0], points[..start].iter().rev(), &BETWEEN), label(&BY_FIRST[1], after, &COUNTED)]
 }
 
-/// Clears `is_number` of numbers beside the text. `places` are the places of each passage's tokens.
+/// Clears `is_number` of asides. `places` are the ranges of each passage's tokens.
 pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage], places: &[Range<usize>]) {
     for (at, (passage, own)) in passages.iter().zip(places).enumerate() {
         let Some(others) = tokens[own.clone()].iter().position(|token| token.is_number) else { continue };
@@ -96,11 +97,11 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
         };
         let is_line = !(passage.is_prose || is_row(at + 1) || is_row(at.wrapping_sub(1)));
         let is_short = passages.len() > 1 && !passage.is_long_prose() && units_at(at) <= LABEL_UNITS;
-        if is_short && is_aside(points, &tokens[own.clone()], passage, is_line) {
+        if is_short && is_aside_passage(points, &tokens[own.clone()], passage, is_line) {
             tokens[own.clone()].iter_mut().for_each(|each| each.is_number = false);
             continue;
         }
-        // Thai has no full stop, so each text in Thai counts as broken off.
+        // Thai has no full stop, so every text in Thai is treated as broken off.
         let breaks_off = is_line || points.iter().rev().nth(1).is_some_and(|last| last.has(ALNUM));
         let mut end = own.start + others;
         while let Some(others) = tokens[end..own.end].iter().position(|token| token.is_number) {
@@ -108,21 +109,22 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
             end = start + tokens[start..own.end].iter().take_while(|token| token.is_number).count();
             let is_last =
                 breaks_off && tokens.len() - start <= LAST_TOKENS && units(&tokens[start..]) <= LAST_UNITS;
-            let is_beside = |each: &Token| is_beside(points, *each, start, is_last);
-            // A date beside a time, too: `2026-11-22 07:30`.
-            let is_aside = |each: &Token| {
+            let is_aside = |each: &Token| is_aside_number(points, *each, start, is_last);
+            // A date next to an aside is an aside too: `2026-11-22 07:30`.
+            let is_cleared = |each: &Token| {
                 let number = number(points, each.start as usize, 0);
-                number.is_date || number.is_short || is_beside(each)
+                number.is_date || number.is_short || is_aside(each)
             };
-            if tokens[start..end].iter().any(is_beside) {
-                tokens[start..end].iter_mut().for_each(|each| each.is_number = !is_aside(each));
+            if tokens[start..end].iter().any(is_aside) {
+                tokens[start..end].iter_mut().for_each(|each| each.is_number = !is_cleared(each));
             }
         }
     }
 }
 
-/// Whether a short passage is beside the text. `is_line`: it is not prose, and no row of a table is next to it.
-fn is_aside(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool) -> bool {
+/// Returns whether all numbers of a short passage are asides. `is_line` is whether it is not prose and not next to a
+/// row of a table.
+fn is_aside_passage(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool) -> bool {
     let words = || tokens.iter().filter(|each| !each.is_number);
     let has_few = units(words()) <= FEW_UNITS;
     if passage.is_prose && passage.has_figures && !has_few {
@@ -151,9 +153,9 @@ fn is_aside(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool
     is_line && (is_page() || is_id()) || label().is_some_and(|is_sure| is_sure || is_line && has_few)
 }
 
-/// Whether the characters around a number show that it is beside the text. `place` is its token; `is_last`: it is one
-/// of the last tokens of a text that breaks off.
-fn is_beside(points: &[Point], token: Token, place: usize, is_last: bool) -> bool {
+/// Returns whether the characters around a number show that it is an aside. `place` is the index of the first
+/// adjacent number; `is_last` is whether it is among the last tokens of a text that breaks off.
+fn is_aside_number(points: &[Point], token: Token, place: usize, is_last: bool) -> bool {
     let start = token.start as usize;
     let own = digits(points, start);
     let (before, after) = (&points[..start], &points[start + own.len()..]);
@@ -186,7 +188,7 @@ mod tests {
     use crate::tokens::USUAL_HASH;
 
     #[test]
-    fn numbers_beside_a_text_do_not_count_as_figures() {
+    fn numbers_around_an_article_are_not_figures() {
         let rules =
             ParseRules { max_length: usize::MAX, are_visible: true, keep_points: false, hash: *USUAL_HASH };
         let stated =

@@ -1,10 +1,11 @@
-//! Hashes of numbers and bytes, and simhashes: fingerprints of weighted hashes. Each adds its weight to component *i*
-//! if bit *i* is 1, and subtracts it if the bit is 0. The signs of the sums are the fingerprint (Charikar, STOC 2002).
+//! Hashes of numbers and bytes, and simhashes, which are fingerprints of weighted hashes. Each hash adds its weight
+//! to component *i* if its bit *i* is 1, and subtracts it if that bit is 0. The signs of the sums are the simhash
+//! (Charikar, STOC 2002).
 
-/// Odd, so that it has an inverse modulo 2^64.
+/// A multiplier for hashes. It is odd, so it has an inverse modulo 2^64.
 pub const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns a hash of a number, by the finalizer of MurmurHash3.
+/// Returns a hash of a number, computed by the finalizer of MurmurHash3.
 #[inline]
 pub const fn mixed(mut value: u64) -> u64 {
     value ^= value >> 33;
@@ -14,7 +15,7 @@ pub const fn mixed(mut value: u64) -> u64 {
     value ^ value >> 33
 }
 
-/// Returns up to eight bytes as a number, the first of them lowest.
+/// Returns up to eight bytes as a little-endian number.
 #[inline]
 pub fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
@@ -22,7 +23,7 @@ pub fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Returns the MurmurHash3 of bytes: its variant of 128 bits for 64-bit processors, with the seed 0 (Appleby, public
+/// Returns the MurmurHash3 of bytes: the 128-bit variant for 64-bit processors, with the seed 0 (Appleby, public
 /// domain).
 pub fn murmur128(bytes: &[u8]) -> [u8; 16] {
     const FIRST: u64 = 0x87c3_7b91_1142_53d5;
@@ -49,11 +50,11 @@ pub fn murmur128(bytes: &[u8]) -> [u8; 16] {
 }
 
 const BITS: usize = 64;
-// After this many hashes, counters of 8 bits are full; a number of 64 bits holds eight of them.
+// The number of hashes that fills the 8-bit counters, eight of which are packed into a 64-bit number.
 const MOST_IN_A_LANE: usize = 255;
 const LANES: u64 = 0x0101_0101_0101_0101;
 
-/// Returns the simhash of hashes that all weigh the same: the bits that more than half of them have.
+/// Returns the simhash of hashes with equal weights: the bits that are set in more than half of them.
 pub fn majority(hashes: impl Iterator<Item = u64>) -> u64 {
     let mut ones = [0u32; BITS];
     let mut lanes = [0u64; 8];
@@ -73,8 +74,8 @@ pub fn majority(hashes: impl Iterator<Item = u64>) -> u64 {
     (0..BITS).fold(0, |simhash, bit| simhash | u64::from(2 * ones[bit] > total) << bit)
 }
 
-/// Returns the simhash of weighted hashes; 0 if there are none. Weights are whole numbers, so sums are exact: the same
-/// on every machine and in every order.
+/// Returns the simhash of weighted hashes; 0 if there are none. Weights are integers, so that the sums are exact and
+/// do not depend on the order of the hashes.
 pub fn weighted_simhash(hashes: impl Iterator<Item = (u64, i64)>) -> u64 {
     let mut sums = [0i64; BITS];
     for (hash, weight) in hashes {
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_majority_is_a_simhash_of_equal_weights() {
+    fn majority_is_the_simhash_with_equal_weights() {
         for count in [0, 1, 2, 255, 256, 1_000] {
             let hashes = || (0..count).map(mixed);
             assert_eq!(majority(hashes()), weighted_simhash(hashes().map(|hash| (hash, 1))), "{count}");
@@ -107,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn weights_decide_and_zero_gives_0() {
+    fn heavier_hash_decides_and_tied_bits_are_0() {
         assert_eq!(weighted_simhash([(0b1100, 3), (0b1010, 3)].into_iter()), 0b1000);
         assert_eq!(weighted_simhash([(0b1100, 4), (0b1010, 3)].into_iter()), 0b1100);
     }
 
     #[test]
     fn murmur_has_known_answers() {
-        // Hashes computed by mmh3, for prefixes of this name with all lengths about a block.
+        // Hashes computed by mmh3 for prefixes of this name, with lengths around those of a block.
         let name = b"https://www.example.org/2026/11/23";
         for (length, hash) in [
             (0, 0x0000_0000_0000_0000),

@@ -1,17 +1,16 @@
-//! The part of esdedup that reads every character, from raw text to signatures, and holds forests in memory
-//! ([`forest`]).
+//! Turns raw texts into signatures, and holds forests ([`forest`]) and learned boilerplate ([`boilerplate`]) in
+//! memory.
 //!
-//! Plain loops over one text at a time; only [`bindings`] depends on Python. From text to signature, in the
-//! order of use: [`markup`] (by [`tags`] and [`elements`]) → [`normal_form`] → [`tokens`] and [`sentences`] (by
-//! [`endings`] and [`wrapping`]) → [`passages`] → [`figures`], all of which [`parsed`] does, and then [`signature`].
-//! Every bit that comes out is decided here, by the tables in `data/` and the crate for normal forms, so it is the same
-//! on every machine.
+//! Only [`bindings`] depends on Python. A text becomes a signature in this order: [`markup`] (with [`tags`] and
+//! [`elements`]) → [`normal_form`] → [`tokens`] and [`sentences`] (with [`endings`] and [`wrapping`]) → [`passages`]
+//! → [`figures`] → [`signature`]; [`parsed`] performs all steps but the last. The result depends only on this crate,
+//! its tables in `data/` and the `unicode-normalization` crate, so it is the same on every machine.
 
-// Without the feature `python`, functions that only Python calls are unused.
+// Without the feature `python`, functions called only from Python are unused.
 #![cfg_attr(not(feature = "python"), allow(dead_code))]
 
 #[cfg(target_endian = "big")]
-compile_error!("stored data is little-endian, and is read into memory unchanged");
+compile_error!("stored data is little-endian and is read without conversion");
 
 mod batch;
 mod boilerplate;

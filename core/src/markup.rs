@@ -1,8 +1,9 @@
-//! Removes the markup of a raw text, and hidden text, to leave what readers see.
+//! Removes markup and hidden text from a raw text, and returns the text that readers see.
 //!
-//! No text that a browser would show may be lost: else an advertisement around a copied article would count as that
-//! article. So tags end where they end in a browser, and hidden text is removed, unless it is most of the prose. A text
-//! without block-level tags counts as plain: its line breaks stay, and so does text that only looks like a tag.
+//! It must not lose any text that a browser would show: otherwise an advertisement around a copied article could
+//! pass as that article. So tags end where they end in a browser. Hidden text is removed, unless it is most of the
+//! prose. A text without block-level tags is treated as plain text: line breaks, and text that only looks like a
+//! tag, are kept.
 
 use std::borrow::Cow;
 
@@ -15,14 +16,14 @@ use crate::tags::{Token, end_of_content, end_of_name, is_plainly_markup, is_spac
 
 const COMMENT: &str = "<!--";
 const CDATA: &str = "<![CDATA[";
-// A shorter piece of text between two tags is not prose but a menu item.
+// A shorter piece of text between two tags is treated as a menu item, not as prose.
 const PROSE_BYTES: usize = 64;
 const MOST_BYTES_A_CHARACTER: usize = 4;
 
-/// Returns the visible text of a raw text, cut to `max_length + 1` characters. The rest of a long text is read only if
-/// something is hidden in that beginning.
+/// Returns at most `max_length + 1` characters of the visible text of a raw text. The rest of a long text is read
+/// only if the beginning has hidden text.
 ///
-/// Apply it once: in the result, `&lt;p&gt;` has become `<p>`, which is text.
+/// Apply it only once, because in the result `&lt;p&gt;` has become `<p>`, which is text.
 pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
     let most = max_length.saturating_add(1);
     if !may_have_markup(raw) && !raw.contains(is_override) {
@@ -38,7 +39,7 @@ pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
     Cow::Owned(reader.shown)
 }
 
-/// Whether a text may have tags, references, or line breaks to unify: most texts have none.
+/// Returns whether a text may have tags, character references or carriage returns. Most texts have none.
 pub fn may_have_markup(raw: &str) -> bool {
     memchr3(b'<', b'&', b'\r', raw.as_bytes()).is_some()
 }
@@ -62,11 +63,11 @@ struct Reader<'a> {
     has_overrides: bool,
     shown: String,
     elements: Elements,
-    // The bytes of prose that are shown, and that are hidden.
+    // The number of bytes of prose that are shown, and of those that are hidden.
     prose: usize,
     hidden_prose: usize,
     has_hidden: bool,
-    // Kinds of tokens that do not end in the rest of the text: raw elements, and comments.
+    // Raw elements and comments that have no end in the rest of the text.
     endless: Vec<&'static str>,
 }
 
@@ -86,7 +87,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads until `shown` is long enough, or all of the text if something is hidden: it may be most of the prose.
+    /// Reads until `shown` is long enough. If any text is hidden, reads all of it, since most of the prose may be
+    /// hidden.
     fn read(&mut self) {
         let mut at = 0;
         while at < self.raw.len() && (self.shown.len() < self.enough || self.has_hidden) {
@@ -100,7 +102,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the token that begins at `start`, and returns where to continue.
+    /// Reads the token that begins at `start`, and returns the position after it.
     fn token(&mut self, start: usize) -> usize {
         let rest = &self.raw[start..];
         if let Some(content) = rest.strip_prefix(CDATA).filter(|_| self.elements.are_foreign()) {
@@ -172,7 +174,7 @@ impl<'a> Reader<'a> {
         end + closing_end
     }
 
-    /// Shows text, if readers see it here.
+    /// Appends text to `shown`, unless it is hidden.
     fn text(&mut self, text: &str) {
         let prose = if text.len() < PROSE_BYTES { 0 } else { text.len() };
         if self.elements.are_hidden() {
@@ -184,7 +186,7 @@ impl<'a> Reader<'a> {
         self.characters(&unescaped(text), self.elements.are_preformatted());
     }
 
-    /// Shows characters. In running text of HTML, the spaces between two words are one blank.
+    /// Appends characters to `shown`. In HTML that is not preformatted, adjacent spaces become one blank.
     fn characters(&mut self, text: &str, is_preformatted: bool) {
         if !self.is_html || is_preformatted {
             let text =
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_and_hidden_elements_are_cut_out_where_browsers_do() {
+    fn tags_and_hidden_elements_end_where_they_do_in_browsers() {
         for (raw, shown) in [
             ("a<!-->b<!-- -->", "ab"),
             ("a<!-- x -- > - -> <!-- y -->b-->", "ab-->"),

@@ -1,35 +1,35 @@
-//! The sketch of names, 8 bytes of a signature, by which two forms (the same text with other names filled in) are told
-//! apart: a name is repeated, and replaced wherever it stands; most other words that are replaced stand elsewhere too.
+//! The sketch of names, 8 bytes of a signature, which detects forms: texts that differ only in the names filled in. A
+//! form repeats a name and replaces every occurrence of it; most other replaced words still occur elsewhere.
 //!
-//! It has an odd sketch (`signature.rs`) of a text's words; another of the words that the text repeats, in which each
-//! word hits the same bit; and the number of repeated words. A word is a token other than a number.
+//! The sketch has an odd sketch (`signature.rs`) of the text's words, another of the words that the text repeats,
+//! with the same bit for each word, and the number of repeated words. A word is any token that is not a number.
 
 use crate::hashing::BASE;
 use crate::tokens::Token;
 
-/// A shorter text has no sketch of names, and is never taken for a form.
+/// The fewest units of a text with a sketch of names. A shorter text is never treated as a form.
 pub const LEAST_NAME_UNITS: usize = 200;
 
 const BITS: u32 = 30;
 const MASK: u64 = (1 << BITS) - 1;
 // The first bit of the number of repeated words; only the lowest 4 bits of the number are kept.
 const COUNT: u32 = 2 * BITS;
-// With 16, two words hardly ever share a counter.
+// With 16 counters per token, two words rarely share a counter.
 const COUNTERS_A_TOKEN: usize = 16;
-// The bits that a word toggles when it comes for the first and the second time; after that, it toggles none.
+// The bits that the first and second occurrence of a word toggle; later occurrences toggle none.
 const HIT: [u64; 4] = [1 << BITS, 1, 0, 0];
 
-/// Sketches the words of a text.
+/// Returns the sketch of a text's words.
 pub fn name_sketch(tokens: &[Token]) -> u64 {
     let size = (tokens.len() * COUNTERS_A_TOKEN).next_power_of_two();
     let mut counters = vec![0u8; size];
     let (mut sketch, mut count) = (0, 0u64);
     for token in tokens.iter().filter(|token| token.is_word) {
-        // The higher a bit of a product, the better it is mixed.
+        // The high bits of a product are mixed best.
         let hash = (token.hash ^ token.hash >> 32).wrapping_mul(BASE) >> 8;
         let place = ((hash >> 11 & 0xffff) * u64::from(BITS)) >> 16;
         let counter = &mut counters[(hash >> 27) as usize & (size - 1)];
-        // Without a branch, which the processor could not predict.
+        // This avoids a branch, which the processor could not predict.
         let times = usize::from(*counter) & 3;
         *counter = (*counter + 1).min(2);
         sketch ^= HIT[times] << place;
@@ -38,8 +38,9 @@ pub fn name_sketch(tokens: &[Token]) -> u64 {
     count << COUNT | sketch
 }
 
-/// Compares two sketches. Estimates how many words only one of the two texts has; how many of these that text repeats;
-/// how many words both have but only one repeats; and how many more words the first repeats, from -8 to 7.
+/// Compares two sketches and estimates four numbers: the words that only one of the texts has; those among them that
+/// that text repeats; the words that both texts have but only one repeats; and by how many the first text repeats
+/// more words than the second, from -8 to 7.
 #[inline]
 pub fn differences(one: u64, other: u64) -> [f64; 4] {
     let differ = one ^ other;

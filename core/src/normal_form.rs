@@ -1,6 +1,7 @@
-//! Normalises visible text: Unicode NFKC (which also unifies full and half width), case folded, with traditional
-//! Chinese characters simplified, digits of all scripts as ASCII digits, and without the marks and strokes in which
-//! spellings of a word differ. Also finds the places in the visible text from which the points of the normal form come.
+//! Normalises visible text. The normal form is Unicode NFKC (which also unifies full and half width), case folded,
+//! with traditional Chinese characters simplified, digits of all scripts as ASCII digits, and without the marks and
+//! strokes that some spellings of a word omit. Also maps the characters of the normal form to positions in the
+//! visible text.
 
 use std::ops::Range;
 
@@ -8,8 +9,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::characters::{BLANK, MARK, Point, is_override, tables};
 
-// No script needs more marks in a row. Sorting them takes quadratic time, so longer runs are cut, as in the
-// Stream-Safe Text Format (Unicode Standard Annex #15).
+// No script needs more consecutive marks. Sorting marks takes quadratic time, so longer sequences are split, as in
+// the Stream-Safe Text Format (Unicode Standard Annex #15).
 const MOST_MARKS: usize = 30;
 const CYRILLIC: Range<u32> = 0x400..0x530;
 const ELLIPSIS: char = '\u{2026}';
@@ -17,22 +18,22 @@ const ELLIPSIS_LENGTH: usize = 3;
 
 /// Appends the normal form of a visible text, and [`Point::END`].
 ///
-/// Reads as much of the text as fits into `max_length` characters, each counted with its normal form, so that the
-/// rest is never unfolded. Returns whether that was not all.
+/// Reads the text until its normal form would exceed `max_length` characters. Returns whether the text was longer.
 pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> bool {
     let tables = tables();
     let dot = tables.point('.'.into());
-    let mut room = max_length;
-    // A normal form depends only on its line: this is where the line begins, in the text and in `points`.
+    let mut left = max_length;
+    // The normal form of a line does not depend on other lines. `start` and `first` are where the line begins in the
+    // text and in `points`.
     let (mut start, mut first) = (0, points.len());
     let mut is_contextual = false;
     let mut end = visible.len();
     let mut dots_left = 0;
     points.reserve(visible.len() + 1);
     for (at, character) in visible.char_indices() {
-        let single = if room > 0 { tables.single(character.into()) } else { None };
+        let single = if left > 0 { tables.single(character.into()) } else { None };
         if let Some(point) = single {
-            room -= 1;
+            left -= 1;
             if point.is('\n') {
                 if is_contextual {
                     points.truncate(first);
@@ -44,20 +45,20 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
             continue;
         }
         let needed = match character {
-            // A common character; it needs no line of its own.
+            // The ellipsis is common, so it is handled without normalising the whole line.
             ELLIPSIS => ELLIPSIS_LENGTH,
             _ if is_override(character) => 0,
             _ => tables.length(character.into()),
         };
-        if needed > room {
-            (end, dots_left) = (at, if character == ELLIPSIS { room } else { 0 });
+        if needed > left {
+            (end, dots_left) = (at, if character == ELLIPSIS { left } else { 0 });
             break;
         }
-        room -= needed;
+        left -= needed;
         if character == ELLIPSIS {
             points.extend([dot; ELLIPSIS_LENGTH]);
         } else {
-            // With a mark that is dropped, a Cyrillic letter may be another one.
+            // A mark that is dropped elsewhere may turn a Cyrillic letter into a different letter.
             let is_letter = |last: &Point| CYRILLIC.contains(&last.code());
             is_contextual |= tables.is_contextual(character.into())
                 || (points.last().is_some_and(is_letter) && tables.has(character.into(), MARK));
@@ -72,19 +73,19 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
     end < visible.len()
 }
 
-/// Appends the normal form of a line, or of another part of a text that is independent of the rest.
+/// Appends the normal form of a line, or of any other part of a text whose normal form does not depend on the rest.
 pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
     let tables = tables();
     let mut part = String::with_capacity(line.len());
     let mut marks = 0;
     for character in line.chars() {
         let code = character.into();
-        // They go first, since one between a letter and its accent would keep them apart.
+        // Remove invisible characters first: one between a letter and its accent would prevent their composition.
         if tables.is_invisible(code) && !tables.has(code, BLANK) {
             continue;
         }
         if tables.is_unassigned(code) {
-            // A newer version of the crate may know the character, and combine it with others.
+            // A newer version of `unicode-normalization` may know the character and combine it with others.
             append(&mut part, points);
             points.push(tables.point(code));
             marks = 0;
@@ -106,23 +107,25 @@ fn append(part: &mut String, points: &mut Vec<Point>) {
     part.clear();
 }
 
-/// Returns normal points as text.
+/// Returns the points as a string.
 pub fn to_string(points: &[Point]) -> String {
     points.iter().map(|each| each.character()).collect()
 }
 
-/// Returns the place of each point that [`normalise`] makes of all of a text, but for the end; last its length.
+/// Returns the position in a text, in characters, of each point that [`normalise`] returns for it. The position of
+/// the end is the text's length.
 pub fn places_of_points(visible: &str) -> Vec<usize> {
     let tables = tables();
     let unfolded = visible.chars().enumerate().flat_map(|(at, character)| {
-        // Three full stops at one place.
+        // An ellipsis becomes three full stops at the same position.
         let (each, count) = if character == ELLIPSIS { ('.', ELLIPSIS_LENGTH) } else { (character, 1) };
         std::iter::repeat_n((at, each), count)
     });
     let all: Vec<(usize, char)> = unfolded.collect();
     let is_single = |character: char| tables.single(character.into()).is_some();
     let (mut places, mut points) = (Vec::with_capacity(all.len() + 1), Vec::new());
-    // A character that has no normal form by itself is grouped with those before it, with which it may combine.
+    // A character without a normal form of its own is grouped with the characters before it, as it may combine with
+    // them.
     for group in all.chunk_by(|_, (_, next)| !is_single(*next)) {
         points.clear();
         let is_alone = group.len() == 1 && is_single(group[0].1);
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn width_case_script_and_accents_are_unified() {
+    fn width_case_chinese_script_and_accents_are_unified() {
         for (text, expected) in [
             ("ＡＢＣ１２３，！", "abc123,!"),
             ("臺灣開放、乾杯", "台湾开放、干杯"),
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_where_its_normal_form_is_too_long() {
+    fn text_is_truncated_to_length_of_its_normal_form() {
         assert_eq!(normal("abc", 3), ("abc".to_owned(), false));
         assert_eq!(normal("abcd", 3), ("abc".to_owned(), true));
         assert_eq!(normal("ab…", 4), ("ab..".to_owned(), true));
@@ -172,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn characters_of_unicode_16_are_composed_and_unassigned_ones_kept() {
+    fn unicode_16_characters_are_composed_and_unassigned_kept() {
         assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105d2}\u{105d2}");
         assert_eq!(normal("\u{378}", usize::MAX).0, "\u{378}");
     }
 
     #[test]
-    fn each_point_comes_from_a_place_in_the_text() {
+    fn each_point_has_a_position_in_the_text() {
         for text in [
             "",
             "abc",

@@ -1,4 +1,4 @@
-//! A text cut into sentences, tokens and passages: all that fingerprints are made from.
+//! Parses a text into sentences, tokens and passages, from which fingerprints are computed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,69 +9,69 @@ use crate::markup::{may_have_markup, visible_beginning};
 use crate::normal_form::{normalise, places_of_points};
 use crate::passages::Passage;
 use crate::sentences::{Sentence, sentences};
-use crate::tokens::{CharacterHash, Cut, Token, content_hash, tokenise};
+use crate::tokens::{CharacterHash, Token, Tokenised, content_hash, tokenise};
 
 /// How texts are parsed.
 #[derive(Clone, Copy, Debug)]
 pub struct ParseRules {
-    /// How many characters to keep of each visible text.
+    /// The most characters of each normal text.
     pub max_length: usize,
-    /// Whether markup has already been removed from the texts.
+    /// Whether the texts are already without markup.
     pub are_visible: bool,
-    /// Whether to keep the normal text, which is needed to cut words and to show passages.
+    /// Whether to keep the normal text, which is needed to extract words and to show passages.
     pub keep_points: bool,
-    /// How characters are hashed.
+    /// The hash of characters.
     pub hash: CharacterHash,
 }
 
 /// A sentence and its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParsedSentence {
-    /// Where it is.
+    /// The sentence.
     pub sentence: Sentence,
     first: u32,
     stop: u32,
 }
 
 impl ParsedSentence {
-    /// The number of its letters and digits.
+    /// Returns the number of letters and digits.
     pub fn letters(&self) -> usize {
         self.sentence.letters
     }
 
-    /// The places of its tokens.
+    /// Returns the range of the sentence's tokens.
     pub fn tokens(&self) -> Range<usize> {
         self.first as usize..self.stop as usize
     }
 }
 
-/// One text.
+/// A parsed text.
 pub struct ParsedText {
-    /// The normal text with [`Point::END`]; empty if it was not to be kept.
+    /// The normal text with [`Point::END`]; empty unless the rules keep points.
     pub points: Vec<Point>,
-    /// All tokens, in their order.
+    /// All tokens, in order.
     pub tokens: Vec<Token>,
-    /// All sentences, in their order.
+    /// All sentences, in order.
     pub sentences: Vec<ParsedSentence>,
-    /// A passage for each sentence.
+    /// One passage per sentence.
     pub passages: Vec<Passage>,
-    /// The content hash of the whole text.
+    /// The content hash of the text, up to the limit.
     pub content_hash: u64,
-    /// Whether it was longer than the limit, so that the rest is missing.
+    /// Whether the text was longer than the limit and was truncated.
     pub is_cut: bool,
 }
 
-/// Parses texts one after the other, reusing its memory.
+/// A parser, which reuses its memory for the next text.
 pub struct Parser {
     rules: ParseRules,
     points: Vec<Point>,
-    cut: Cut,
+    tokenised: Tokenised,
 }
 
 impl Parser {
-    /// Makes a parser for texts of one kind.
+    /// Creates a parser.
     pub fn new(rules: ParseRules) -> Parser {
-        Parser { rules, points: Vec::new(), cut: Cut::default() }
+        Parser { rules, points: Vec::new(), tokenised: Tokenised::default() }
     }
 
     /// Parses a text, with or without markup.
@@ -83,21 +83,21 @@ impl Parser {
         };
         self.points.clear();
         let is_cut = normalise(&visible, self.rules.max_length, &mut self.points);
-        tokenise(&self.points, &self.rules.hash, &mut self.cut);
-        let (sentences, passages) = parsed_sentences(&self.points, &mut self.cut);
+        tokenise(&self.points, &self.rules.hash, &mut self.tokenised);
+        let (sentences, passages) = parsed_sentences(&self.points, &mut self.tokenised);
         ParsedText {
             points: if self.rules.keep_points { self.points.clone() } else { Vec::new() },
-            tokens: self.cut.tokens.clone(),
+            tokens: self.tokenised.tokens.clone(),
             sentences,
             passages,
-            content_hash: content_hash(&self.cut.letters),
+            content_hash: content_hash(&self.tokenised.letters),
             is_cut,
         }
     }
 }
 
 impl ParsedText {
-    /// Returns the sentences that are not omitted; all of them, if `omitted` is empty.
+    /// Returns the sentences that are not omitted; all sentences if `omitted` is empty.
     pub fn remaining_sentences(&self, omitted: &[bool]) -> Cow<'_, [ParsedSentence]> {
         if !omitted.contains(&true) {
             return Cow::Borrowed(&self.sentences);
@@ -114,9 +114,9 @@ impl ParsedText {
         Cow::Owned(self.without(&self.tokens, omitted, ParsedSentence::tokens))
     }
 
-    /// Returns the normal text without the omitted passages, and the sentences that it then has.
+    /// Returns the normal text without the omitted passages, and its sentences.
     ///
-    /// The character that ends an omitted sentence stays, even if it ends the text.
+    /// The characters that end omitted sentences remain.
     pub fn remaining_points(&self, omitted: &[bool]) -> (Cow<'_, [Point]>, Vec<Sentence>) {
         if !omitted.contains(&true) {
             let plain = self.sentences.iter().map(|each| each.sentence).collect();
@@ -128,7 +128,7 @@ impl ParsedText {
         (Cow::Owned(kept), found)
     }
 
-    /// Returns the items of the text outside the omitted sentences; `places` returns where the items of a sentence are.
+    /// Returns the items outside the omitted sentences; `places` returns the range of a sentence's items.
     fn without<T: Copy>(
         &self,
         all: &[T],
@@ -152,10 +152,10 @@ impl ParsedText {
     }
 }
 
-fn parsed_sentences(points: &[Point], cut: &mut Cut) -> (Vec<ParsedSentence>, Vec<Passage>) {
-    let Cut { tokens, stops, tokens_before, .. } = cut;
+fn parsed_sentences(points: &[Point], tokenised: &mut Tokenised) -> (Vec<ParsedSentence>, Vec<Passage>) {
+    let Tokenised { tokens, stops, tokens_before, .. } = tokenised;
     let found = sentences(points, stops);
-    // Sentences end at stops, and begin after them. Each search begins where the last one ended.
+    // Sentences begin after stops and end at stops. Each search for a stop begins where the previous search ended.
     let mut at = 0;
     let mut tokens_at = |stop: usize| {
         at += stops[at..].iter().take_while(|each| **each < stop).count();
@@ -177,10 +177,10 @@ fn parsed_sentences(points: &[Point], cut: &mut Cut) -> (Vec<ParsedSentence>, Ve
     (sentences, passages)
 }
 
-/// Returns where the sentences of a text start and end in its visible text, in characters.
+/// Returns the start and end of each sentence in the visible text, in characters.
 ///
-/// Characters that are normalised together (a letter and its accents), or are not shown, all have the first one's
-/// place.
+/// If several characters are normalised together, such as a letter and its accents, their position is that of the
+/// first.
 pub fn sentence_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> {
     let places = places_of_points(visible);
     let place = |point: usize| places.get(point).or(places.last()).copied().unwrap_or(0);

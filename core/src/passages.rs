@@ -1,11 +1,12 @@
-//! The passages of a text: its sentences, as they are compared with those of other texts.
+//! The passages of a text: its sentences, in a form that can be compared with those of other texts.
 //!
-//! Sites put the same passages around every article. To be found again, a passage is compared by its words alone.
-//! Dates, times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) count as equal, since they change from page
-//! to page, except in long sentences. All other numbers are figures: `Net 26.0 mln vs 24.1 mln`.
+//! Sites put the same passages around every article. Passages are compared only by their words, and by their figures
+//! if they have any. Dates, times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) are treated as equal,
+//! since they change from page to page, except in long sentences. All other numbers are figures: `Net 26.0 mln vs
+//! 24.1 mln`.
 //!
-//! Several rows of a label and a value state something, and count as prose; but not counters, times of updates, or
-//! headlines, few of which consist mostly of numbers.
+//! Several adjacent rows of a label and a value are treated as prose, unless they are counters, times of updates, or
+//! headlines, which rarely consist mostly of numbers.
 
 use crate::characters::{ALNUM, FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
 use crate::endings::Ending;
@@ -14,56 +15,57 @@ use crate::runs::LONG_POWERS;
 use crate::sentences::Sentence;
 use crate::tokens::{Token, end_of_thousands};
 
-// Thai and Lao have no full stop: a line of theirs is prose from this many letters on.
+// Thai and Lao have no full stop, so a line in these scripts is prose if it has at least this many letters.
 const UNSTOPPED: std::ops::Range<u32> = 0x0e00..0x0f00;
 const LONG_LINE_LETTERS: usize = 40;
-// "Posted 2026-11-22 07:30." has fewer.
+// Longer than "Posted 2026-11-22 07:30.".
 const LONG_SENTENCE_LETTERS: usize = 30;
 
-/// A sentence as a passage.
+/// A passage, which describes one sentence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passage {
     /// Equal for passages with the same words and figures.
     pub hash: u64,
     /// The number of letters and digits.
     pub letters: usize,
-    /// Whether it ends as sentences of running text do, and not as a headline, a menu item, or a teaser; or is one of
-    /// several rows that state something.
+    /// Whether the passage ends like a sentence of running text, and not like a headline, a menu item or a teaser; or
+    /// is one of several rows that are treated as prose.
     pub is_prose: bool,
-    /// Whether it has a number other than in a date or time, or is a row with any; false for long sentences of prose.
+    /// Whether the passage has a number outside of dates and times, or is such a row with any number; false for long
+    /// sentences of prose.
     pub has_figures: bool,
 }
 
 impl Passage {
-    /// Makes passages of sentences.
+    /// Returns a passage for each sentence.
     ///
-    /// The tokens are those from the beginning of a sentence on up to the next one: combining marks alone are tokens,
-    /// but no sentence.
+    /// The tokens of a sentence extend to the start of the next sentence, since combining marks between sentences are
+    /// tokens too.
     pub fn of_all(points: &[Point], sentences: &[(&Sentence, &[Token])]) -> Vec<Passage> {
         let each = sentences.iter();
         let mut passages: Vec<Passage> = each.map(|(own, tokens)| Passage::of(points, own, tokens)).collect();
         let as_row = |(passage, (_, tokens)): (&Passage, &(&Sentence, &[Token]))| {
             if passage.is_long_prose() { None } else { row(points, tokens) }
         };
-        // The value of a label may be the next line.
+        // The value of a label may be on the next line.
         let mut rows: Vec<Option<Row>> = passages.iter().zip(sentences).map(as_row).collect();
         for at in 1..rows.len() {
             let [(own, label), (_, value)] = sentences[at - 1..=at] else { break };
-            // Or a value continues after a full stop: `7. Dezember`.
+            // A value may also continue after a full stop: `7. Dezember`.
             if rows[at - 1].is_some()
                 && rows[at].is_none()
                 && points[own.end].has(FULL_STOP)
                 && are_few(points, value)
             {
-                rows[at] = Some((hash(value, false), Says::Passing));
+                rows[at] = Some((hash(value, false), Content::Passing));
             }
             let is_line =
                 rows[at - 1].is_none() && label.len() <= MOST_LABEL_TOKENS && points[own.end].is('\n');
             let is_label =
                 || Ending::of(points, own.start, own.end).sign.is(':') || are_pairs(points, sentences, at);
             if is_line && rows[at].is_none() && !passages[at].is_prose && is_label() {
-                rows[at - 1] = Some((hash(label, false), says(points, label, value)));
-                rows[at] = Some((hash(value, false), Says::Passing));
+                rows[at - 1] = Some((hash(label, false), content(points, label, value)));
+                rows[at] = Some((hash(value, false), Content::Passing));
             }
         }
         let mut start = 0;
@@ -72,8 +74,8 @@ impl Passage {
             let is_long = |at: &usize| {
                 passages.get(*at).is_some_and(|it| it.is_prose) && !are_few(points, sentences[*at].1)
             };
-            let beside = || [start.wrapping_sub(1), stop].iter().filter(|at| is_long(at)).count();
-            if run[0].is_some() && are_statements(run, beside()) {
+            let adjacent = || [start.wrapping_sub(1), stop].iter().filter(|at| is_long(at)).count();
+            if run[0].is_some() && are_statements(run, adjacent()) {
                 for (passage, (_, tokens)) in passages[start..stop].iter_mut().zip(&sentences[start..stop]) {
                     passage.is_prose = true;
                     passage.has_figures = tokens.iter().any(|token| token.is_number);
@@ -91,51 +93,52 @@ impl Passage {
         let is_prose =
             ending.is_prose || (UNSTOPPED.contains(&ending.sign.code()) && letters >= LONG_LINE_LETTERS);
         let mut passage = Passage { hash: 0, letters, is_prose, has_figures: false };
-        // A date may be what a long sentence is about.
+        // A long sentence may be about a date, so its numbers are hashed.
         let is_long = passage.is_long_prose();
         passage.has_figures = !is_long && numbers(points, tokens).iter().any(|each| !each.is_date);
         passage.hash = hash(tokens, !is_long && !passage.has_figures);
         passage
     }
 
-    /// Whether it is a sentence of running text that may say a date.
+    /// Returns whether the passage is a long sentence of running text, whose dates are part of its content.
     pub fn is_long_prose(&self) -> bool {
         self.is_prose && self.letters >= LONG_SENTENCE_LETTERS
     }
 }
 
-// The most tokens of a label; and the most tokens for each number in a label or value that mostly has figures.
+// The most tokens in a label; the most tokens per number in a value that consists mostly of numbers; the fewest
+// numbers that only a row of a table has; and the fewest rows that can be treated as prose.
 const MOST_LABEL_TOKENS: usize = 16;
 const NUMBER_SHARE: usize = 3;
 const MANY_NUMBERS: usize = 4;
 const LEAST_ROWS: usize = 2;
-// The most words of a term, and how many characters of scripts without spaces count as a word.
+// The most words in a term, and the number of characters per word in scripts without spaces.
 const MOST_WORDS: usize = 4;
 const WIDE_A_WORD: usize = 3;
 const DASHES: [char; 4] = ['-', '–', '—', '−'];
 
-/// A line of a label and a value, such as `Interest rate: 0.25 %`, with a tab, `|`, `=` or `....` as good as the colon:
-/// the hash of the label, and what the value says.
-type Row = (u64, Says);
+/// A line with a label and a value, such as `Interest rate: 0.25 %`; a tab, `|`, `=` or `....` may replace the
+/// colon. A row is the hash of the label and the content of the value.
+type Row = (u64, Content);
 
-/// What a label or a value says.
+/// The kind of content of a label or value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Says {
-    /// A counter, or a time such as the time of an update.
+enum Content {
+    /// A counter, or a time, for example of an update.
     Passing,
     Words,
-    /// Few words, after a label of few.
+    /// Few words, after a label of few words.
     Term,
-    /// Days, mostly.
+    /// Mostly dates.
     Days,
-    /// Figures, mostly.
+    /// Mostly figures.
     Figures,
-    /// As many figures as only a row of a table has, or several rows in a line.
+    /// As many figures as only a row of a table, or several rows in one line, would have.
     Many,
 }
 
-/// Returns the row that a sentence is, if it is one. Headlines may have a dash and menus `|`, so where these
-/// separate them, the label or the value must consist mostly of numbers.
+/// Returns the row if a sentence is one. Headlines may contain a dash and menus a `|`; with these separators, the
+/// label or the value must consist mostly of numbers.
 fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let is_space = |at: usize| points[at].has(SPACE);
     let is_sign = |at: usize| match points[at].character() {
@@ -154,28 +157,28 @@ fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let is_any = |&at: &usize| !points[at].has(ALNUM) && (is_sign(at) || is_dash(at));
     let at = (tokens[0].start as usize + 1..last).find(is_any)?;
     let (label, value) = tokens.split_at(tokens.partition_point(|token| (token.start as usize) < at));
-    let said = says(points, label, value);
-    let has_number = said.max(says(points, &[], label)) >= Says::Days;
-    let said = if is_sign(at) { said } else { Says::Words };
-    (is_sign(at) && !points[at].is('|') || has_number).then(|| (hash(label, false), said))
+    let found = content(points, label, value);
+    let has_number = found.max(content(points, &[], label)) >= Content::Days;
+    let found = if is_sign(at) { found } else { Content::Words };
+    (is_sign(at) && !points[at].is('|') || has_number).then(|| (hash(label, false), found))
 }
 
-fn says(points: &[Point], label: &[Token], tokens: &[Token]) -> Says {
+fn content(points: &[Point], label: &[Token], tokens: &[Token]) -> Content {
     let numbers = numbers(points, tokens);
     let has_figures = numbers.iter().any(|each| !each.is_date);
     let passes = |each: &Number| (each.is_bare && tokens.len() == 1) || (each.is_time && !has_figures);
     match numbers.len() * NUMBER_SHARE >= tokens.len() {
-        _ if numbers.iter().any(passes) => Says::Passing,
-        true if has_figures && numbers.len() >= MANY_NUMBERS => Says::Many,
-        true if has_figures => Says::Figures,
-        true => Says::Days,
-        false if are_few(points, label) && are_few(points, tokens) => Says::Term,
-        false => Says::Words,
+        _ if numbers.iter().any(passes) => Content::Passing,
+        true if has_figures && numbers.len() >= MANY_NUMBERS => Content::Many,
+        true if has_figures => Content::Figures,
+        true => Content::Days,
+        false if are_few(points, label) && are_few(points, tokens) => Content::Term,
+        false => Content::Words,
     }
 }
 
-/// Whether a sentence is the value of the one before, a label without a colon. The next two sentences, or the two
-/// before these, must be such a pair too.
+/// Returns whether the sentence before is a label without a colon, and this sentence is its value. The next two
+/// sentences, or the previous two, must be such a pair too.
 fn are_pairs(points: &[Point], sentences: &[(&Sentence, &[Token])], at: usize) -> bool {
     let is_pair = |at: usize| {
         let [Some((own, label)), Some((_, value))] = [at.wrapping_sub(1), at].map(|at| sentences.get(at))
@@ -185,40 +188,40 @@ fn are_pairs(points: &[Point], sentences: &[(&Sentence, &[Token])], at: usize) -
         are_few(points, label)
             && points[own.end].is('\n')
             && numbers(points, label).is_empty()
-            && says(points, label, value) >= Says::Days
+            && content(points, label, value) >= Content::Days
     };
     is_pair(at) && (is_pair(at + 2) || is_pair(at.wrapping_sub(2)))
 }
 
-/// Whether tokens are a few words.
+/// Returns whether tokens are only a few words.
 fn are_few(points: &[Point], tokens: &[Token]) -> bool {
     let is_wide = |token: &&Token| points[token.start as usize].role() == WIDE;
     let wide = tokens.iter().filter(is_wide).count();
     wide + (tokens.len() - wide) * WIDE_A_WORD <= MOST_WORDS * WIDE_A_WORD
 }
 
-/// Whether adjacent rows state something: by numbers; or between two sentences of prose; or beside one sentence, if
-/// there are three and some have terms.
-fn are_statements(rows: &[Option<Row>], prose_beside: usize) -> bool {
+/// Returns whether adjacent rows are treated as prose: because of their numbers; because they are between two
+/// sentences of prose; or because they are next to one sentence, are at least three, and some have terms.
+fn are_statements(rows: &[Option<Row>], adjacent_prose: usize) -> bool {
     let rows = || rows.iter().flatten();
-    let count = |least: Says| rows().filter(|(_, says)| *says >= least).count();
+    let count = |least: Content| rows().filter(|(_, content)| *content >= least).count();
     let are_labelled = || rows().zip(rows().skip(1)).all(|((label, _), (next, _))| label != next);
-    let are_several = count(Says::Days) >= LEAST_ROWS || count(Says::Many) > 0;
-    (are_several && count(Says::Figures) > 0)
-        || (prose_beside == 2 && count(Says::Words) >= LEAST_ROWS && are_labelled())
-        || (prose_beside == 1
+    let are_several = count(Content::Days) >= LEAST_ROWS || count(Content::Many) > 0;
+    (are_several && count(Content::Figures) > 0)
+        || (adjacent_prose == 2 && count(Content::Words) >= LEAST_ROWS && are_labelled())
+        || (adjacent_prose == 1
             && rows().count() > LEAST_ROWS
-            && count(Says::Term) >= LEAST_ROWS
-            && rows().all(|(_, says)| *says != Says::Words)
+            && count(Content::Term) >= LEAST_ROWS
+            && rows().all(|(_, content)| *content != Content::Words)
             && are_labelled())
 }
 
-/// Returns a hash of some tokens in their order.
+/// Returns a hash of tokens in order. If `are_numbers_equal`, all numbers have the same hash.
 ///
-/// Tokens that have a given hash can be calculated, so it must not matter who finds some.
-fn hash(tokens: &[Token], numbers_alike: bool) -> u64 {
-    // By Horner's rule from the last, some at once: the first token counts once, the second times the base, and so on.
-    let own = |token: &Token| if numbers_alike && token.is_number { 1 } else { token.hash };
+/// Anyone can construct other tokens with the same hash, so a collision must be harmless.
+fn hash(tokens: &[Token], are_numbers_equal: bool) -> u64 {
+    // A polynomial in the base, with the first token as its constant term; several tokens are added at once.
+    let own = |token: &Token| if are_numbers_equal && token.is_number { 1 } else { token.hash };
     let sum = tokens.rchunks(LONG_POWERS.len() - 1).fold(0u64, |sum, some| {
         let products = some.iter().zip(LONG_POWERS).map(|(token, power)| own(token).wrapping_mul(power));
         products.fold(sum.wrapping_mul(LONG_POWERS[some.len()]), u64::wrapping_add)
@@ -226,37 +229,37 @@ fn hash(tokens: &[Token], numbers_alike: bool) -> u64 {
     mixed(sum)
 }
 
-// `22.11.2026` has ten; of a longer number only the beginning is read.
+// The most characters that are read of a number; `22.11.2026` has ten.
 const MOST_CHARACTERS: usize = 12;
 const YEAR_DIGITS: usize = 4;
-// A date in one number has this many points.
+// The number of points in a date that is one number.
 const DATE_POINTS: usize = 2;
-// The characters of a colon and its two digits, and the most of these: `07:30:59`.
+// The length of a colon with its two digits, and the most of these parts in a time: `07:30:59`.
 const TIME_LENGTH: usize = 3;
 const MOST_TIME_PARTS: usize = 2;
-// What follows the number of an hour, which is `03.00` or shorter.
+// Words after an hour, and the longest form of an hour: `03.00`.
 const HOURS: [&str; 3] = ["am", "pm", "uhr"];
 const HOUR_LENGTH: usize = 5;
 const LAST_HOUR_TENS: u32 = 2;
 const LAST_MINUTE_TENS: u32 = 5;
-// Year, month, day, hour, minute and second: in Chinese and Japanese, and in Korean.
+// Year, month, day, hour, minute and second, first in Chinese and Japanese, then in Korean.
 const UNITS_OF_TIME: [char; 12] = ['年', '月', '日', '时', '分', '秒', '년', '월', '일', '시', '분', '초'];
-// The most digits of a day or month; the most tokens from one part of a date to the next, which a name or a unit may
-// part; and the most parts beside the year or the time: `22 November 2026`, `11-22 07:30`.
+// The most digits of a day or month; the most tokens from one part of a date to the next, with at most a name or unit
+// between them; and the most parts besides the year or the time: `22 November 2026`, `11-22 07:30`.
 const MOST_DAY_DIGITS: usize = 2;
 const NEAR_TOKENS: usize = 2;
 const MOST_DAY_PARTS: usize = 2;
 
 /// A number among the tokens of a passage.
 pub struct Number {
-    // Its place among the tokens.
+    // The index among the tokens.
     place: usize,
-    /// Whether it is a date, a time or a counter.
+    /// Whether the number is a date, a time or a counter.
     pub is_date: bool,
     is_time: bool,
-    /// Whether it may be a day or a month.
+    /// Whether the number may be a day or a month.
     pub is_short: bool,
-    // Whether it is whole and has no sign, such as a currency sign.
+    // Whether the number is an integer without a sign next to it, such as a currency sign.
     is_bare: bool,
 }
 
@@ -271,7 +274,7 @@ fn numbers(points: &[Point], tokens: &[Token]) -> Vec<Number> {
                 numbers[at - 1].is_date = true;
             }
         }
-        // From the last, so that a date extends by one neighbour a pass.
+        // Backwards, so that each pass extends a date by only one neighbour.
         for at in (1..numbers.len()).rev() {
             if are_near(&numbers[at - 1], &numbers[at]) && numbers[at].is_short && numbers[at - 1].is_date {
                 numbers[at].is_date = true;
@@ -285,7 +288,7 @@ fn are_near(one: &Number, next: &Number) -> bool {
     next.place - one.place <= NEAR_TOKENS
 }
 
-/// Describes the number that begins at `start`.
+/// Returns the number that begins at `start`.
 pub fn number(points: &[Point], start: usize, place: usize) -> Number {
     let own = digits(points, start);
     let before = start.checked_sub(1).map(|at| points[at]);
@@ -304,7 +307,7 @@ pub fn number(points: &[Point], start: usize, place: usize) -> Number {
     Number { place, is_date, is_time, is_short: is_plain && own.len() <= MOST_DAY_DIGITS, is_bare }
 }
 
-/// Returns a number with the signs in it, as far as it is read.
+/// Returns the characters of a number, with the signs in it, up to `MOST_CHARACTERS`.
 pub fn digits(points: &[Point], start: usize) -> &[Point] {
     let (signs, thousands) = (&points[start..], end_of_thousands(points, start));
     let is_part = |at: usize| match signs[at].role() {
@@ -320,7 +323,7 @@ fn is_year(digits: &[Point]) -> bool {
     digits.len() == YEAR_DIGITS && matches!(digit(digits[0]) * 10 + digit(digits[1]), 19 | 20)
 }
 
-/// Whether a number is a time of day, or an hour by what follows it: `3 pm`, `3.00 p.m.`, `15.30 Uhr`, `15时`.
+/// Returns whether a number is a time of day, or an hour by the next word: `3 pm`, `3.00 p.m.`, `15.30 Uhr`, `15时`.
 pub fn is_time(number: &[Point], after: &[Point]) -> bool {
     let Some(colon) = number.iter().position(|each| each.is(':')) else {
         let is_blank = |each: &&Point| each.has(SPACE) && !each.has(HARD_END);
@@ -340,14 +343,14 @@ pub fn is_time(number: &[Point], after: &[Point]) -> bool {
     };
     let rest = &number[colon..];
     let colons = rest.iter().filter(|each| each.is(':')).count();
-    // `2:05:41` is how long something took.
+    // `2:05:41` is a duration.
     (colon == 1 && colons == 1 || colon == 2 && digit(number[0]) <= LAST_HOUR_TENS)
         && colons <= MOST_TIME_PARTS
         && rest.len() == colons * TIME_LENGTH
         && digit(rest[1]) <= LAST_MINUTE_TENS
 }
 
-/// Returns the value of a digit, 0 for other characters.
+/// Returns the value of a digit; 0 for other characters.
 fn digit(point: Point) -> u32 {
     tables().digit(point.code()).unwrap_or(0)
 }
@@ -356,17 +359,17 @@ fn digit(point: Point) -> u32 {
 mod tests {
     use super::*;
     use crate::normal_form::normalise;
-    use crate::tokens::{Cut, USUAL_HASH, tokenise};
+    use crate::tokens::{Tokenised, USUAL_HASH, tokenise};
 
     fn has_figures(text: &str) -> bool {
-        let (mut points, mut cut) = (Vec::new(), Cut::default());
+        let (mut points, mut tokenised) = (Vec::new(), Tokenised::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, &USUAL_HASH, &mut cut);
-        numbers(&points, &cut.tokens).iter().any(|each| !each.is_date)
+        tokenise(&points, &USUAL_HASH, &mut tokenised);
+        numbers(&points, &tokenised.tokens).iter().any(|each| !each.is_date)
     }
 
     #[test]
-    fn dates_times_and_counters_are_no_figures() {
+    fn dates_times_and_counters_are_not_figures() {
         for text in [
             "posted 2026-11-22 07:30",
             "22 november 2026",

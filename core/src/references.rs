@@ -9,10 +9,10 @@ use crate::characters::is_override;
 
 const DATA: &str = include_str!("../data/references.txt");
 const LONGEST_NAME: usize = 32;
-// The longest name that needs no semicolon, so that text may follow without a space.
+// The length of the longest name that needs no semicolon; text may follow such a name directly.
 const LONGEST_OPEN_NAME: usize = 6;
 const REPLACEMENT: char = '\u{fffd}';
-// From 0x80 on: browsers read these numbers as code points of Windows-1252.
+// The characters of the numbers from 0x80 on, which browsers read as Windows-1252.
 const WINDOWS: [char; 32] = [
     '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}',
     '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}',
@@ -20,7 +20,7 @@ const WINDOWS: [char; 32] = [
     '\u{203a}', '\u{153}', '\u{9d}', '\u{17e}', '\u{178}',
 ];
 
-/// Replaces the character references of a text, except for characters that reverse the order of others.
+/// Replaces the character references of a text, and drops references to characters that override its direction.
 pub fn unescaped(mut text: &str) -> Cow<'_, str> {
     let mut decoded = String::new();
     while let Some(length) = memchr(b'&', text.as_bytes()) {
@@ -30,8 +30,8 @@ pub fn unescaped(mut text: &str) -> Cow<'_, str> {
     if decoded.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(decoded + text) }
 }
 
-/// Appends the characters of the reference at the beginning of `text`, or the `&` if there is none; returns the number
-/// of bytes read.
+/// Appends the characters of the reference at the beginning of `text`, or `&` if it is not a reference; returns the
+/// number of bytes read.
 fn unescape(text: &str, shown: &mut String) -> usize {
     let rest = &text[1..];
     let read = match rest.strip_prefix('#') {
@@ -48,14 +48,14 @@ fn unescape_number(text: &str, shown: &mut String) -> Option<usize> {
     let (prefix, radix) = if text.starts_with(['x', 'X']) { (1, 16) } else { (0, 10) };
     let digits = text[prefix..].bytes().take_while(|each| (*each as char).is_digit(radix)).count();
     let end = prefix + digits;
-    // Too many digits are too large a number.
+    // A number with too many digits is treated as the largest.
     let number = u32::from_str_radix(&text[prefix..end], radix).unwrap_or(u32::MAX);
     if digits == 0 {
         return None;
     }
     let character = match number {
         0 => REPLACEMENT,
-        // A carriage return would make a single line break with a line feed after it.
+        // A carriage return followed by a line feed would become a single line break.
         13 => '\n',
         0x80..=0x9f => WINDOWS[number as usize - 0x80],
         _ => char::from_u32(number).unwrap_or(REPLACEMENT),
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_read_as_browsers_do() {
+    fn references_are_decoded_as_in_browsers() {
         for (text, expected) in [
             ("&amp;x", "&"),
             ("&ampx", "&"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_sorted_and_those_without_a_semicolon_are_short() {
+    fn names_are_sorted_and_short_without_a_semicolon() {
         let names: Vec<&str> = DATA.lines().map(|line| entry(line).0).collect();
         assert!(names.is_sorted());
         assert!(names.iter().all(|each| each.ends_with(';') || each.len() <= LONGEST_OPEN_NAME));

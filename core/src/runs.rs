@@ -1,5 +1,5 @@
-//! Runs of tokens, by which texts are compared: as many tokens as fill a number of units. Also computes the exact
-//! overlap of two texts, which sketches only estimate.
+//! Runs of tokens, by which texts are compared. A run has as many consecutive tokens as fill a number of units. Also
+//! computes the exact overlap of two texts, which sketches only estimate.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,14 @@ use crate::tokens::Token;
 
 /// The units of runs in a sketch: four East Asian characters, or two words.
 pub const TEXT_UNITS: u8 = 4;
-/// The units of runs in a sentence: short ones survive small edits best.
+/// The units of runs in a sentence. They are short, because short runs survive small edits best.
 pub const SENTENCE_UNITS: u8 = 2;
-/// The units of a long run: unrelated texts hardly ever share one.
+/// The units of a long run; unrelated texts rarely share one.
 const LONG_UNITS: u8 = 16;
 
-// A run has a token for each unit at most. Fixed factors are multiplied at once, not one after the other.
+// A run has at most one token per unit. With constant factors, the processor can multiply in parallel.
 const POWERS: [u64; TEXT_UNITS as usize] = powers();
-// A moving window holds one more token for a moment.
+// A rolling window briefly holds one more token than a run.
 pub const LONG_POWERS: [u64; LONG_UNITS as usize + 1] = powers();
 
 const fn powers<const COUNT: usize>() -> [u64; COUNT] {
@@ -28,35 +28,36 @@ const fn powers<const COUNT: usize>() -> [u64; COUNT] {
     powers
 }
 
-/// Yields the hashes of the runs of some tokens: equal for runs of the same tokens in the same order.
+/// Yields the hashes of the runs of some tokens. Runs of the same tokens in the same order have equal hashes.
 ///
-/// A run starts at each token, unless too few tokens follow; if all tokens together are too few, they are one run.
-/// `units` is at most [`TEXT_UNITS`].
+/// A run starts at each token, unless too few tokens follow. If all tokens together do not fill a run, they are one
+/// run. `units` is at most [`TEXT_UNITS`].
 #[inline]
 pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
     (0..tokens.len()).map_while(move |start| {
         let (mut sum, mut filled) = (0u64, 0);
         for (token, power) in tokens[start..].iter().zip(POWERS) {
-            // Until here a hash is a sum over characters: words with equal low bits are found by adding up.
+            // `mixed` is needed: token hashes are sums over characters, so words with equal low bits are easy to
+            // construct.
             sum = sum.wrapping_add(token.hash.wrapping_mul(power));
             filled += token.units;
             if filled >= units {
                 return Some(mixed(sum));
             }
         }
-        // From here on, too few tokens are left for a run.
+        // Too few tokens are left for a run.
         (start == 0).then(|| mixed(sum))
     })
 }
 
-/// Yields the hashes of the long runs of some tokens; none if the tokens do not fill one.
+/// Yields the hashes of the long runs of some tokens; nothing if the tokens do not fill a long run.
 pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
-    // Rolling hash (Karp, Rabin 1987): a token that leaves the window is subtracted with its power.
+    // A rolling hash (Karp, Rabin 1987) subtracts a token that leaves the window, multiplied by its power.
     let (mut first, mut sum, mut filled) = (0, 0u64, 0);
     tokens.iter().enumerate().filter_map(move |(last, token)| {
         sum = sum.wrapping_mul(BASE).wrapping_add(token.hash);
         filled += token.units;
-        // The shortest run that ends here, so that it is the same one in every text.
+        // Choose the shortest run that ends here, since it does not depend on earlier tokens.
         while filled - tokens[first].units >= LONG_UNITS {
             sum = sum.wrapping_sub(tokens[first].hash.wrapping_mul(LONG_POWERS[last - first]));
             filled -= tokens[first].units;
@@ -66,8 +67,8 @@ pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Returns the hashes of a text's figures, and of pairs of consecutive figures, with one pair for the first figure
-/// alone and one for the last. Repetitions of the same value have different hashes.
+/// Returns the hashes of a text's figures, and of the pairs of consecutive figures, including a pair of the start
+/// and the first figure, and a pair of the last figure and the end. Repetitions of a value have different hashes.
 pub fn figures(tokens: &[Token]) -> [Vec<u64>; 2] {
     let figures = tokens.iter().filter(|token| token.is_number);
     let figures: Vec<u64> = figures.map(|token| token.hash).collect();
@@ -92,10 +93,10 @@ fn each_time(mut found: Vec<u64>) -> Vec<u64> {
     found
 }
 
-/// How many features both texts have, the first text has, and the second has.
+/// The number of features in both texts, in the first text, and in the second text.
 pub type Overlap = (usize, usize, usize);
 
-/// Compares two texts by their tokens: by their distinct runs, then by their figures.
+/// Returns the overlap of two texts in their distinct runs, and in their figures.
 pub fn overlap(one: &[Token], other: &[Token]) -> [Overlap; 2] {
     let runs = |tokens| runs(tokens, TEXT_UNITS).collect::<HashSet<u64>>();
     let figures = |tokens| figures(tokens)[0].iter().copied().collect::<HashSet<u64>>();
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_fill_their_units_and_do_not_leave_the_text() {
+    fn runs_fill_their_units_and_stop_at_the_end() {
         let tokens = [1, 1, 2, 1, 2].map(|units| token(7 + u64::from(units), units));
         assert_eq!(runs(&tokens, TEXT_UNITS).count(), 3);
         assert_eq!(runs(&tokens[..2], TEXT_UNITS).count(), 1);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_do_not_depend_on_what_is_before_them() {
+    fn long_runs_do_not_depend_on_earlier_tokens() {
         let tokens: Vec<Token> = (1..60).map(|each| token(mixed(each), each as u8 % 3 / 2 + 1)).collect();
         let all: Vec<u64> = long_runs(&tokens).collect();
         assert!(all.len() > 40);
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_counts_each_time() {
+    fn repeated_figures_have_different_hashes() {
         let tokens = [7, 8, 7, 7].map(|hash| token(hash, 2));
         let [found, pairs] = figures(&tokens);
         assert_eq!(found[..2], figures(&tokens[..3])[0]);

@@ -1,5 +1,5 @@
-//! The sentences of a normal text: the pieces between the characters that end sentences, if they have a letter or
-//! digit.
+//! Divides a normal text into sentences: the pieces between the characters that end sentences. Pieces without letters
+//! and digits are skipped.
 
 use crate::characters::{ALNUM, FIRST_WIDE, HARD_END, Point};
 use crate::endings::stop_ends_sentence;
@@ -8,19 +8,19 @@ use crate::wrapping::are_wrapped;
 /// A sentence, a headline, a menu item or a row of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sentence {
-    /// Its first character.
+    /// The position of the first character.
     pub start: usize,
-    /// The character that ends it.
+    /// The position of the character that ends the sentence.
     pub end: usize,
-    /// The number of letters and digits, which is the length of a sentence.
+    /// The number of letters and digits, which is used as the length.
     pub letters: usize,
 }
 
-/// Returns the sentences of a normal text that ends with [`Point::END`], given the places of all its stops.
+/// Returns the sentences of a normal text that ends with [`Point::END`], given the positions of all its stops.
 pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
     let ends_sentence = |at: &&usize| points[**at].has(HARD_END) || stop_ends_sentence(points, **at);
     let mut ends: Vec<usize> = stops.iter().filter(ends_sentence).copied().collect();
-    // A line break ends a sentence, unless the line was only full.
+    // A line break ends a sentence, unless it only wraps a full line.
     if ends.iter().any(|&at| points[at].is('\n')) {
         let mut wrapped = are_wrapped(points, &ends).into_iter();
         let ends_line = |at: usize| points[at].is('\n') || points[at] == Point::END;
@@ -38,10 +38,10 @@ pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
     found
 }
 
-/// Joins the rows of tables and menus, since each row alone is too short.
+/// Joins the rows of tables and menus, since a single row is too short.
 ///
-/// A line is joined with the next one if it ends neither with a full stop nor with an East Asian character, and no
-/// blank line is between them.
+/// A line is joined with the next line if it ends neither with a full stop nor with an East Asian character, and if
+/// no blank line is between them.
 pub fn with_rows_joined(points: &[Point], sentences: &[Sentence]) -> Vec<Sentence> {
     let mut joined: Vec<Sentence> = Vec::with_capacity(sentences.len());
     for each in sentences {
@@ -60,15 +60,16 @@ pub fn with_rows_joined(points: &[Point], sentences: &[Sentence]) -> Vec<Sentenc
     joined
 }
 
-/// Returns the longest of some sentences by their letters, the first of equals.
+/// Returns the sentence with most letters; in a tie, the first.
 pub fn longest<T>(sentences: &[T], letters: fn(&T) -> usize) -> Option<&T> {
-    // Reversed, since `max_by_key` takes the last of equals.
+    // Reversed, since `max_by_key` returns the last maximum.
     sentences.iter().rev().max_by_key(|each| letters(each))
 }
 
-/// Returns the longest sentence of each half: a new lead, a cut tail or a long footer replaces only one of the two.
+/// Returns the longest sentence of each half. A new lead, a missing tail or a long footer changes only one of the
+/// two.
 pub fn longest_of_halves<T>(sentences: &[T], letters: fn(&T) -> usize) -> impl Iterator<Item = &T> {
-    // The first half of n sentences are those before n / 2.
+    // The first half of n sentences has n / 2 sentences, rounded down.
     let (first, second) = sentences.split_at(sentences.len() / 2);
     longest(first, letters).into_iter().chain(longest(second, letters))
 }
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_end_at_stops_and_at_line_breaks_that_are_meant() {
+    fn sentences_end_at_stops_and_unwrapped_line_breaks() {
         assert_eq!(
             found("written by j. smith, 3.14. 短。... 一!"),
             ["written by j. smith, 3.14", "短", "一"]
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_of_each_half_is_the_first_of_equals() {
+    fn first_of_equally_long_sentences_is_chosen() {
         let sentence = |(start, letters)| Sentence { start, end: 0, letters };
         let five = [(0, 2), (1, 3), (2, 4), (3, 4), (4, 1)].map(sentence);
         let starts = |some: &[Sentence]| {
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_joined_but_not_over_a_blank_line_nor_after_a_stop_or_an_east_asian_character() {
+    fn blank_lines_stops_and_east_asian_characters_prevent_joining() {
         let text = "net 26 mln\nrevs 110 mln\n\npay april 15\nit rose. so did costs\n净利润\n营收";
         let mut points = Vec::new();
         normalise(text, usize::MAX, &mut points);

@@ -1,15 +1,16 @@
-//! The signature of `verified`: the longest sentence of each half, keys of the wording, and two sketches of the whole
-//! text, in 176 bytes as `esdedup/fingerprint/signature.py` names them.
+//! The signature of `verified`, in 176 bytes: simhashes of the longest sentence of each half, minhashes of the
+//! wording, and sketches of the whole text. `esdedup/fingerprint/signature.py` names the fields.
 //!
-//! From a sketch of 64 bytes, the resemblance of two texts is estimated. One-permutation MinHash (Li, Owen, Zhang, NIPS
-//! 2012): every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
-//! least hash. A sketch stores 2 bits of each (b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that
-//! is empty in both texts is not compared. So short texts, in which nearly every run has a bin of its own, are compared
-//! nearly exactly.
+//! A sketch of 64 bytes estimates the resemblance of two texts by one-permutation MinHash (Li, Owen, Zhang, NIPS
+//! 2012). Every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
+//! least hash. The sketch stores 2 bits of each least hash (b-bit MinHash; Li, König, WWW 2010), or 0 for an empty
+//! bin. Bins that are empty in both texts are not compared. In a short text, nearly every run has its own bin, so
+//! short texts are compared nearly exactly.
 //!
-//! Another 8 bytes estimate how many figures differ. They are an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014): each
-//! bit says whether it was hit by an odd number of figures. The next 8 do the same for pairs of consecutive figures.
-//! The last 8 estimate how many words differ, and how many repeated words, such as names (`names.rs`).
+//! Another 8 bytes estimate how many figures differ. They are an odd sketch (Mitzenmacher, Pagh, Pham, WWW 2014), in
+//! which each bit is the parity of the number of figures that hit it. The next 8 bytes do the same for pairs of
+//! consecutive figures. The last 8 bytes estimate how many words, and how many repeated words such as names, differ
+//! (`names.rs`).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -20,12 +21,12 @@ use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
 use crate::tokens::{Token, units};
 
-/// How many representatives a text has: simhashes of one or two sentences, which are even, then minhashes of the
-/// wording, which are odd; a text with too few words repeats the first simhash.
+/// The number of representatives of a text. They are the simhashes of one or two sentences, which are even, then
+/// minhashes of the wording, which are odd. A text with too few words repeats the first simhash.
 pub const REPRESENTATIVES: usize = 9;
 const MINHASH: u64 = 1;
 
-/// A signature, as `SIGNATURE` has it (`fingerprint/signature.py`).
+/// A signature, in the layout of `SIGNATURE` in `fingerprint/signature.py`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Text {
@@ -38,25 +39,26 @@ pub struct Text {
     pub runs: Count,
     pub figures: Count,
     pub indexed: u16,
-    /// Bits of the article's link, of its id, and of a root's period.
+    /// Bits of the article's link and id, and of the root's period.
     pub origin: u64,
 }
 
-/// The settings of a profile that signatures depend on.
+/// The settings of a profile on which signatures depend.
 #[derive(Clone, Copy, Debug)]
 pub struct SignatureRules {
-    /// A text with fewer letters and digits has none.
+    /// The fewest letters and digits of a text with a signature.
     pub min_letters: usize,
-    /// A sentence is cut after this many tokens.
+    /// The most tokens of a sentence that are hashed.
     pub max_sentence_length: usize,
 }
 
-/// Returns the signature of a text without its omitted passages, if it has one, and the number of letters and digits.
+/// Returns the signature of a text without its omitted passages, and the number of letters and digits that remain.
+/// The signature is None if the text is too short.
 pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> (Option<Text>, usize) {
     let sentences = text.remaining_sentences(omitted);
     let letters = sentences.iter().map(ParsedSentence::letters).sum();
     if letters < rules.min_letters || sentences.is_empty() {
-        // A text that is all boilerplate is near only its exact copies.
+        // A text that has too little besides boilerplate is near only its exact copies.
         let representatives = [mixed(text.content_hash) | MINHASH; REPRESENTATIVES];
         let signature = Text { representatives, ..Text::zeroed() };
         return ((text.letters() >= rules.min_letters).then_some(signature), letters);
@@ -80,8 +82,8 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     (Some(signature), letters)
 }
 
-/// A number in 16 bits, which keep the order of numbers: exact below 32,768, beyond that rounded down to a multiple of
-/// 32, at most 1,048,544.
+/// A number in 16 bits, in an encoding that preserves the order of numbers. It is exact below 32,768, and above that
+/// rounded down to a multiple of 32, at most 1,048,544.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Count(pub u16);
@@ -96,7 +98,7 @@ impl Count {
         Count(if number < Count::LARGE { number } else { Count::LARGE | steps } as u16)
     }
 
-    /// Returns it.
+    /// Returns the rounded number.
     pub fn number(self) -> u32 {
         let steps = u32::from(self.0) & (Count::LARGE as u32 - 1);
         if usize::from(self.0) < Count::LARGE { steps } else { steps << Count::STEP_BITS }
@@ -134,7 +136,7 @@ fn representatives(
     found
 }
 
-/// Returns the `most` smallest hashes, each once.
+/// Returns the `most` smallest distinct hashes, ascending.
 fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
     let mut least: Vec<u64> = Vec::with_capacity(most + 1);
     if most == 0 {
@@ -154,33 +156,34 @@ fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
     least
 }
 
-// Excerpts are found by long runs. Few of them survive an edit of a short text, so longer texts have more.
+// Minhashes of long runs find excerpts. In a short text, few long runs survive an edit, so only longer texts have
+// many.
 const UNITS_A_LONG_RUN: usize = 50;
 const MOST_LONG_RUNS: usize = 5;
 
 const BIN_BITS: u32 = 8;
 const BINS: usize = 1 << BIN_BITS;
-/// 64-bit words of a sketch.
+/// The number of 64-bit words of a sketch.
 pub const WORDS: usize = BINS * 2 / 64;
-/// Minhashes of a text: one more than there is room for beside two sentences.
+/// The number of minhashes of a sketch: enough to fill the places after a single sentence.
 pub const MINHASHES: usize = 8;
 
-// A minhash combines the run with the least hash of each of this many groups of bins. Two runs would find a little
-// more, but many unrelated texts share two frequent runs of words.
+// A minhash combines the runs with the least hashes in this many groups of bins. With two runs, it would find
+// slightly more copies, but many unrelated texts share two frequent runs of words.
 const RUNS: usize = 3;
 const BINS_OF_GROUP: usize = BINS / (MINHASHES * RUNS);
 const CODES: u32 = 3;
 const NONE: u64 = u64::MAX;
 
-/// The least hash in each bin.
+/// A sketch under construction: the least hash in each bin.
 pub struct Sketch {
     least: [u64; BINS],
-    /// How many runs there are.
+    /// The number of runs.
     pub runs: usize,
 }
 
 impl Sketch {
-    /// Sketches a text, given the hashes of its runs.
+    /// Returns the sketch of a text, given the hashes of its runs.
     #[inline]
     pub fn of(hashes: impl Iterator<Item = u64>) -> Sketch {
         let mut sketch = Sketch { least: [NONE; BINS], runs: 0 };
@@ -192,29 +195,29 @@ impl Sketch {
         sketch
     }
 
-    /// Returns 2 bits of each bin's least hash, 0 for an empty bin, the first bin highest.
+    /// Returns 2 bits of each bin's least hash, or 0 for an empty bin; the first bin has the highest bits.
     pub fn words(&self) -> [u64; WORDS] {
         let mut words = [0; WORDS];
         for (word, bins) in words.iter_mut().zip(self.least.chunks_exact(BINS / WORDS)) {
             for (place, &least) in bins.iter().rev().enumerate() {
-                // Without a branch, which the processor could not predict.
+                // This avoids a branch, which the processor could not predict.
                 *word |= ((u64::from(least as u32 % CODES) + 1) * u64::from(least != NONE)) << (2 * place);
             }
         }
         words
     }
 
-    /// Yields the minhashes: each made of two or three runs, chosen by their hashes; 0 for none.
+    /// Yields the minhashes, each computed from two or three runs; 0 if the text has too few runs.
     ///
-    /// The least hash in a group of bins picks a run at random. Another text with that run picks the same one, unless
-    /// it has a run with a lower hash that this text lacks.
+    /// The least hash in a group of bins chooses a run at random. Another text with that run chooses the same run,
+    /// unless it has a run with a lower hash that this text lacks.
     pub fn minhashes(&self) -> impl Iterator<Item = u64> {
         let mut groups =
             self.least.chunks_exact(BINS_OF_GROUP).map(|bins| bins.iter().copied().fold(NONE, u64::min));
         let mut next = move || groups.next().unwrap_or(NONE);
         (0..MINHASHES).map(move |_| match [next(), next(), next()] {
             [NONE, _, _] | [_, NONE, _] => 0,
-            // Short texts leave many groups empty; they would have hardly any minhashes without this.
+            // Short texts leave many groups empty; without this case they would have few minhashes.
             [one, two, NONE] => mixed(mixed(one).wrapping_add(two)),
             [one, two, three] => mixed(mixed(mixed(one).wrapping_add(two)).wrapping_add(three)),
         })
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_order_nor_repetition_counts() {
+    fn sketches_ignore_order_and_repetition() {
         let hashes: Vec<u64> = (1..60).map(mixed).collect();
         let again: Vec<u64> = hashes.iter().rev().chain(&hashes[..9]).copied().collect();
         assert_eq!(sketch(&hashes).words(), sketch(&again).words());
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_keep_their_order_and_are_hardly_rounded() {
+    fn counts_preserve_order_and_are_rounded_slightly() {
         for number in [0, 1, 32_767, 32_768, 32_799, 65_536, 400_000, 1_048_544, 9_999_999] {
             let (found, most) = (Count::of(number).number() as usize, number.min(1_048_544));
             assert!(found <= most && most - found < 32 && (number >= 32_768 || found == number));
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_hashes_are_found_once_each() {
+    fn least_hashes_are_distinct_and_ascending() {
         assert_eq!(least([5, 3, 9, 3, 1, 5].into_iter(), 3), [1, 3, 5]);
         assert_eq!(least([5, 5].into_iter(), 3), [5]);
         assert_eq!(least([5].into_iter(), 0), [0; 0]);

@@ -1,5 +1,6 @@
-//! Finds tags and comments of HTML (html.spec.whatwg.org, "Tokenization"), and tells markup from text that looks like
-//! it: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`). Positions are in bytes.
+//! Finds tags and comments of HTML (html.spec.whatwg.org, "Tokenization"), and distinguishes them from text that
+//! looks like markup, such as a comparison (`a<b and c>d`) or an address (`<me@example.com>`). Positions are in
+//! bytes.
 
 use memchr::{memchr, memchr_iter, memchr2_iter};
 
@@ -12,14 +13,14 @@ pub enum Token {
     Opening(Tag),
     /// A tag that closes an element.
     Closing(Tag),
-    /// A comment, or what browsers treat as one.
+    /// A comment, or text that browsers treat as a comment.
     Comment,
     /// A `<` that is plain text.
     Text,
 }
 
 impl Token {
-    /// Returns the token at the start of `text`, and its length; None if it does not end.
+    /// Returns the token at the start of `text`, and its length; None if the token does not end.
     pub fn of(text: &str) -> Option<(Token, usize)> {
         let bytes = text.as_bytes();
         match bytes[1..] {
@@ -51,7 +52,8 @@ fn tag(text: &str, start: usize) -> Option<(Tag, usize)> {
     Some((Tag { element, hides, is_closed: text[..end].ends_with("/>") }, end))
 }
 
-/// Returns whether the last `display` of a style hides the element, None without one; and whether `visibility` does.
+/// Returns whether the last `display` of a style hides the element, or None if there is no `display`; and whether
+/// `visibility` hides it.
 fn hiding(style: &str) -> (Option<bool>, bool) {
     let style = format!("*/{}", unescaped(style)).to_ascii_lowercase();
     let without_comments = style.split("/*").filter_map(|each| each.split_once("*/"));
@@ -63,7 +65,7 @@ fn hiding(style: &str) -> (Option<bool>, bool) {
     (value("display:").map(|each| each == "none"), is_invisible)
 }
 
-/// Finds the tag that closes an element whose content is not markup, such as a script; returns its start and end.
+/// Returns the start and end of the tag that closes an element whose content is not markup, such as a script.
 pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let is_name = |rest: &[u8]| {
@@ -91,15 +93,15 @@ pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// Returns where a tag ends: after the first `>` outside quoted values. `at` is the end of its name; `attribute` is
-/// called with the name and value of each attribute.
+/// Returns the end of a tag, which is after the first `>` outside quoted values. `at` is the end of the tag's name;
+/// `attribute` is called with the name and value of each attribute.
 fn end_of_tag(text: &str, mut at: usize, mut attribute: impl FnMut(&str, &str)) -> Option<usize> {
     let bytes = text.as_bytes();
     loop {
         let start = skip(bytes, at, is_gap);
         match bytes.get(start)? {
             b'>' => return Some(start + 1),
-            // Where a name is expected, `=` is its first character.
+            // At the start of an attribute's name, `=` belongs to the name.
             b'=' => at = start + 1,
             _ => at = start,
         }
@@ -110,7 +112,7 @@ fn end_of_tag(text: &str, mut at: usize, mut attribute: impl FnMut(&str, &str)) 
     }
 }
 
-/// Returns the value that may follow the name of an attribute, and where it ends.
+/// Returns the range of the value after an attribute's name, and the end of the attribute; None if it has no value.
 fn value(bytes: &[u8], at: usize) -> Option<(std::ops::Range<usize>, usize)> {
     let sign = skip(bytes, at, is_space);
     if bytes.get(sign) != Some(&b'=') {
@@ -131,7 +133,7 @@ fn end_of_comment(bytes: &[u8]) -> Option<usize> {
     Some(ends.find(|&at| is_end(at))? + 1)
 }
 
-/// Whether a token is certainly markup: a tag is if nothing follows its name, or an attribute with a value does.
+/// Returns whether a token is certainly markup: for a tag, if nothing or an attribute with a value follows its name.
 pub fn is_plainly_markup(token: &str) -> bool {
     let bytes = token.as_bytes();
     let start = 1 + usize::from(bytes[1] == b'/');
@@ -148,12 +150,12 @@ pub fn is_plainly_markup(token: &str) -> bool {
     }
 }
 
-/// Returns where the name that begins at `from` ends.
+/// Returns the end of the name that begins at `from`.
 pub fn end_of_name(bytes: &[u8], from: usize) -> usize {
     skip(bytes, from, |each| !is_gap(each) && each != b'>')
 }
 
-/// Whether HTML counts a byte as white space.
+/// Returns whether a byte is white space in HTML.
 pub const fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }
@@ -162,7 +164,7 @@ const fn is_gap(byte: u8) -> bool {
     is_space(byte) || byte == b'/'
 }
 
-/// Returns the first position, `from` or later, of a byte that is not skipped.
+/// Returns the first position from `from` on that is not skipped.
 fn skip(bytes: &[u8], from: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
     from + bytes[from..].iter().take_while(|&&each| is_skipped(each)).count()
 }

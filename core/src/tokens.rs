@@ -1,5 +1,5 @@
-//! The tokens of a normal text: East Asian characters, runs of other letters, and numbers with the signs inside them;
-//! the content hash over all of them; and the words of a text by the rules of Unicode. No dictionary is needed.
+//! Divides a normal text into tokens, without a dictionary: East Asian characters, runs of other letters, and numbers
+//! with the signs inside them. Also computes the content hash of all tokens, and the words of a text.
 
 use std::sync::LazyLock;
 
@@ -8,12 +8,12 @@ use sha2::{Digest, Sha256};
 use crate::characters::{ASSIGNED, FIRST_WIDE, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
 use crate::hashing::{BASE, mixed};
 
-/// The units of a word or number: it carries about as much meaning as two Chinese characters.
+/// The units of a word or number, which carries about as much meaning as two Chinese characters.
 pub const WORD_UNITS: u8 = 2;
 const THIRDS: u8 = 3;
 // A power of two.
 const FACTORS: usize = 64;
-// Odd factors for the places in a token; longer tokens reuse them in turn.
+// An odd factor for each position in a token; longer tokens reuse the factors cyclically.
 const FACTOR: [u64; FACTORS] = {
     let mut factors = [0; FACTORS];
     let mut place = 0;
@@ -24,7 +24,7 @@ const FACTOR: [u64; FACTORS] = {
     factors
 };
 
-// After a sign in a large number.
+// The digits in each group of a large number, and the most groups after the first.
 const THOUSANDS_DIGITS: usize = 3;
 const MOST_THOUSANDS: usize = 4;
 
@@ -33,15 +33,15 @@ const MOST_THOUSANDS: usize = 4;
 pub struct Token {
     /// Equal for equal tokens.
     pub hash: u64,
-    /// Its first character.
+    /// The position of the first character.
     pub start: u32,
-    /// [`WORD_UNITS`], or 1 for a character that is a token alone.
+    /// [`WORD_UNITS`], or 1 for a character that is a token by itself.
     pub units: u8,
-    /// What it adds to the length of a text: a letter of Thai, which has no spaces, is a third of a Chinese character.
+    /// The length in thirds of a unit. A letter of Thai, which has no spaces, is a third of a Chinese character.
     pub thirds: u8,
-    /// Whether it is a number; once passages are known, one that the text states (`passages.rs`).
+    /// Whether the token is a number; after `figures.rs` has examined the passages, whether it is a figure.
     pub is_number: bool,
-    /// Whether it has letters or characters, no digits.
+    /// Whether the token consists of letters or East Asian characters.
     pub is_word: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn units<'a>(tokens: impl IntoIterator<Item = &'a Token>) -> usize {
     tokens.into_iter().map(|token| usize::from(token.thirds)).sum::<usize>() / usize::from(THIRDS)
 }
 
-/// How characters are hashed: the hash of one is `mixed(code * factor + offset)`. A benchmark tries other hashes.
+/// The hash of a character: `mixed(code * factor + offset)`. A benchmark tries other factors and offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct CharacterHash {
     factor: u64,
@@ -59,11 +59,11 @@ pub struct CharacterHash {
     ascii: [u64; 128],
 }
 
-/// That of all profiles.
+/// The hash that all profiles use.
 pub static USUAL_HASH: LazyLock<CharacterHash> = LazyLock::new(|| CharacterHash::new(BASE, BASE));
 
 impl CharacterHash {
-    /// Makes one, given an odd factor.
+    /// Creates a hash; `factor` must be odd.
     pub fn new(factor: u64, offset: u64) -> CharacterHash {
         let empty = CharacterHash { factor, offset, ascii: [0; 128] };
         CharacterHash { ascii: std::array::from_fn(|code| empty.of_code(code as u64)), ..empty }
@@ -81,23 +81,24 @@ impl CharacterHash {
     }
 }
 
-/// A text cut into tokens.
+/// The tokens of a text, and where sentences may end.
 #[derive(Default)]
-pub struct Cut {
-    /// The tokens, in their order.
+pub struct Tokenised {
+    /// The tokens, in order.
     pub tokens: Vec<Token>,
-    /// The tokens in UTF-16, separated by a space only where they would otherwise become one, and [`Point::END`]:
-    /// [`content_hash`] hashes this.
+    /// The input of [`content_hash`]: the tokens in UTF-16, then [`Point::END`]. Two tokens are separated by a space
+    /// only if they would become one token without it.
     pub letters: Vec<u16>,
-    /// The places of characters that may end a sentence, outside of tokens.
+    /// The positions of characters that may end a sentence, outside of tokens.
     pub stops: Vec<usize>,
-    /// How many tokens are before each of them.
+    /// The number of tokens before each stop.
     pub tokens_before: Vec<usize>,
 }
 
-/// Cuts a normal text that ends with [`Point::END`]. Replaces the contents of `cut`, and reuses its memory.
-pub fn tokenise(points: &[Point], hash: &CharacterHash, cut: &mut Cut) {
-    let Cut { tokens, letters, stops, tokens_before } = cut;
+/// Divides a normal text, which ends with [`Point::END`], into tokens. Replaces the contents of `tokenised`, and reuses its
+/// memory.
+pub fn tokenise(points: &[Point], hash: &CharacterHash, tokenised: &mut Tokenised) {
+    let Tokenised { tokens, letters, stops, tokens_before } = tokenised;
     tokens.clear();
     letters.clear();
     stops.clear();
@@ -141,7 +142,7 @@ pub fn tokenise(points: &[Point], hash: &CharacterHash, cut: &mut Cut) {
                 sum = sum.wrapping_add(hash.of(next).wrapping_mul(FACTOR[place % FACTORS]));
                 place += 1;
             } else if is_number && joins(at) {
-                // Only the place of a sign matters.
+                // Only the position of a sign is hashed, not which sign it is.
                 place += usize::from(parts_decimals(points, at));
             } else {
                 break;
@@ -155,12 +156,13 @@ pub fn tokenise(points: &[Point], hash: &CharacterHash, cut: &mut Cut) {
     append_utf16(Point::END, letters);
 }
 
-/// Whether a sign belongs to a number, being between two digits.
+/// Returns whether a sign belongs to a number because it is between two digits.
 fn joins_numbers(points: &[Point], at: usize) -> bool {
     points[at].role() == JOINER && points[at - 1].role() == NUMBER && points[at + 1].role() == NUMBER
 }
 
-/// Returns where a number ends that has blanks between its thousands, `12 345 678`; others may end later.
+/// Returns the end of a number that may have blanks between groups of digits, as in `12 345 678`. A number with other
+/// signs may end later.
 pub fn end_of_thousands(points: &[Point], start: usize) -> usize {
     let is_digit = |at: usize| points[at].role() == NUMBER;
     let is_gap = |at: usize| points[at].is(' ') && is_digit(at + 1);
@@ -179,13 +181,14 @@ pub fn end_of_thousands(points: &[Point], start: usize) -> usize {
     if is_other || points[start].is('0') || is_inside() { first } else { end }
 }
 
-/// Whether a sign in a number parts it: `1,000`, `1.000` and `1000` are one number, `12.5`, `1,25` and `125` three.
+/// Returns whether the position of a sign in a number is hashed: `1,000`, `1.000` and `1000` are one number, but
+/// `12.5`, `1,25` and `125` are three.
 fn parts_decimals(points: &[Point], sign: usize) -> bool {
     let digits = points[sign + 1..].iter().take_while(|each| each.role() == NUMBER).count();
     digits != THOUSANDS_DIGITS && !joins_numbers(points, sign + 1 + digits)
 }
 
-/// Appends a character in UTF-16, in which East Asian texts are shortest.
+/// Appends a character in UTF-16, the shortest encoding for East Asian texts.
 #[inline]
 fn append_utf16(point: Point, letters: &mut Vec<u16>) {
     let code = point.code();
@@ -197,7 +200,7 @@ fn append_utf16(point: Point, letters: &mut Vec<u16>) {
     }
 }
 
-/// Returns the words of a normal text. Signs within a number, as in 1,000.5, belong to it.
+/// Returns the words of a normal text. Signs inside a number, as in 1,000.5, belong to the number.
 pub fn words(text: &str) -> Vec<&str> {
     let own = text.chars().map(|each| tables().point(each.into()));
     let points: Vec<Point> = [Point::END].into_iter().chain(own).chain([Point::END]).collect();
@@ -209,20 +212,20 @@ pub fn words(text: &str) -> Vec<&str> {
     text.split(is_between).filter(|word| !word.is_empty()).collect()
 }
 
-/// Returns the letters, digits and marks of a normal text, without the characters between them.
+/// Returns only the letters, digits and marks of a normal text.
 pub fn letters(text: &str) -> String {
     text.chars().filter(|&each| tables().point(each.into()).is_in_word()).collect()
 }
 
-/// Returns the content hash of `letters`, as [`tokenise`] makes them; 0 for a text without letters and digits.
+/// Returns the content hash of the `letters` that [`tokenise`] computes; 0 for a text without letters and digits.
 ///
 /// Texts with the same tokens in the same order have the same hash.
 pub fn content_hash(letters: &[u16]) -> u64 {
-    // Only the end mark: a text without letters.
+    // A text without letters has only the end mark.
     if letters.len() < 2 {
         return 0;
     }
-    // Processors have instructions for this one.
+    // Processors have instructions for SHA-256.
     let digest = Sha256::digest(bytemuck::cast_slice(letters));
     digest.iter().take(8).fold(0, |hash, &byte| hash << 8 | u64::from(byte))
 }
@@ -232,36 +235,36 @@ mod tests {
     use super::*;
     use crate::normal_form::{normalise, to_string};
 
-    fn cut(text: &str) -> Vec<String> {
-        let (mut points, mut cut) = (Vec::new(), Cut::default());
+    fn tokens_of(text: &str) -> Vec<String> {
+        let (mut points, mut tokenised) = (Vec::new(), Tokenised::default());
         normalise(text, usize::MAX, &mut points);
-        tokenise(&points, &USUAL_HASH, &mut cut);
-        let tokens = cut.tokens;
+        tokenise(&points, &USUAL_HASH, &mut tokenised);
+        let tokens = tokenised.tokens;
         let ends = tokens.iter().skip(1).map(|each| each.start as usize).chain([points.len() - 1]);
         let parts = tokens.iter().zip(ends).map(|(each, end)| to_string(&points[each.start as usize..end]));
         parts.map(|each| each.trim_matches([' ', ',']).to_owned()).collect()
     }
 
     #[test]
-    fn a_text_is_cut_into_characters_words_and_numbers() {
-        assert_eq!(cut("地铁 7 号线"), ["地", "铁", "7", "号", "线"]);
-        assert_eq!(cut("1,234.5 at 10:30, then 2"), ["1,234.5", "at", "10:30", "then", "2"]);
-        assert_eq!(cut("iphone15 pro"), ["iphone", "15", "pro"]);
-        assert_eq!(cut("rose 12 345.5 to 15 747s"), ["rose", "12 345.5", "to", "15 747", "s"]);
-        assert_eq!(cut("044 123 456"), ["044", "123", "456"]);
-        assert_eq!(cut("12 345 67 890"), ["12", "345", "67", "890"]);
-        assert_eq!(cut("101 102 103 104 105 106")[1..], ["102", "103", "104", "105", "106"]);
-        assert_eq!(cut("ตลาด"), ["ต", "ล", "า", "ด"]);
-        assert_eq!(cut("यह हिन्दी है"), ["यह", "हिन्दी", "है"]);
+    fn tokens_are_characters_words_and_numbers() {
+        assert_eq!(tokens_of("地铁 7 号线"), ["地", "铁", "7", "号", "线"]);
+        assert_eq!(tokens_of("1,234.5 at 10:30, then 2"), ["1,234.5", "at", "10:30", "then", "2"]);
+        assert_eq!(tokens_of("iphone15 pro"), ["iphone", "15", "pro"]);
+        assert_eq!(tokens_of("rose 12 345.5 to 15 747s"), ["rose", "12 345.5", "to", "15 747", "s"]);
+        assert_eq!(tokens_of("044 123 456"), ["044", "123", "456"]);
+        assert_eq!(tokens_of("12 345 67 890"), ["12", "345", "67", "890"]);
+        assert_eq!(tokens_of("101 102 103 104 105 106")[1..], ["102", "103", "104", "105", "106"]);
+        assert_eq!(tokens_of("ตลาด"), ["ต", "ล", "า", "ด"]);
+        assert_eq!(tokens_of("यह हिन्दी है"), ["यह", "हिन्दी", "है"]);
     }
 
     #[test]
-    fn signs_between_thousands_do_not_count() {
+    fn separators_of_thousands_are_ignored_in_hashes() {
         let hash = |text: &str| {
-            let (mut points, mut cut) = (Vec::new(), Cut::default());
+            let (mut points, mut tokenised) = (Vec::new(), Tokenised::default());
             normalise(text, usize::MAX, &mut points);
-            tokenise(&points, &USUAL_HASH, &mut cut);
-            cut.tokens[0].hash
+            tokenise(&points, &USUAL_HASH, &mut tokenised);
+            tokenised.tokens[0].hash
         };
         for (one, other) in [
             ("1,000", "1000"),
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_cut_by_unicode() {
+    fn words_are_separated_by_other_characters() {
         assert_eq!(
             words("1,000.5 of iphone15, naïve 中文。x"),
             ["1,000.5", "of", "iphone15", "naïve", "中文", "x"]

@@ -1,40 +1,41 @@
-//! Finds the line breaks of wrapped text, which are there only because a line was full.
+//! Finds line breaks that only wrap a full line.
 //!
-//! Mail, electronic papers and recognised print break all lines at the same width. A full line is one to which the
-//! first word of the next could not be added. Most lines of a wrapped paragraph are full, except for those that end
-//! with a sentence; few of a menu or a list of headlines are.
+//! Mail, electronic newspapers and scanned print break all lines at the same width. A line is full if the first word
+//! of the next line does not fit into it. In a wrapped paragraph, most lines that do not end with a sentence are
+//! full; in a menu or a list of headlines, few lines are.
 
 use std::ops::Range;
 
 use crate::characters::{FIRST_WIDE, Point, SPACE, WIDE};
 use crate::endings::Ending;
 
-// Print has no narrower columns, and hardly any wider ones.
+// The widths of columns in print; wider columns are rare.
 const COLUMNS: std::ops::RangeInclusive<usize> = 30..=160;
-// A full line may be shorter by this part of the longest: print has as many letters in a line as fit, and some signs
-// may not begin a line.
+// A full line may be shorter than the longest by 1/8: letters in print differ in width, and some signs may not begin
+// a line.
 const SLACK: usize = 8;
-// Headlines of equal length have fewer full stops.
+// A paragraph of prose has at least one full stop for this many lines; headlines of equal length have fewer.
 const MOST_LINES_A_STOP: usize = 8;
 // Korean is wrapped between words.
 const HANGUL: Range<u32> = 0xac00..0xd7b0;
 const WERE_WIDE: [char; 7] = [',', ':', ';', '!', '?', '(', ')'];
-// Words are measured up to this many characters.
+// The most characters that are counted of a word.
 const MOST_WORD: usize = 32;
 
-/// A line, up to its line break or the end of the text. A paragraph is a row of lines that are not blank, with the
-/// blank line or the end of the text after it.
+/// A line, up to its line break or the end of the text. A paragraph is a series of lines that are not blank, with the
+/// blank line after it, if any.
 struct Line {
     start: usize,
-    // The first visible character, and how many characters there are up to the last visible one: 0 if it is blank.
+    // The position of the first visible character.
     word: usize,
+    // The number of characters up to the last visible one; 0 for a blank line.
     length: usize,
-    // How many columns more than characters it has, where a wide character has two.
+    // The number of columns that exceeds the number of characters; a wide character takes two columns.
     extra_columns: usize,
-    // The characters in it that end sentences.
+    // The number of characters in the line that end sentences.
     stops: usize,
-    // Whether a line of the same paragraph follows.
-    goes_on: bool,
+    // Whether another line of the paragraph follows.
+    continues: bool,
     is_prose: bool,
     breaks_off: bool,
 }
@@ -45,14 +46,14 @@ impl Line {
     }
 }
 
-/// Returns which lines of a text end only because they are full.
+/// Returns, for each line of a text, whether it ends only because it is full.
 ///
-/// `ends` are the places of the characters that end sentences, among them all line breaks and the end of the text.
+/// `ends` are the positions of the characters that end sentences, including all line breaks and the end of the text.
 pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     let mut lines = lines(points, ends);
-    // Most texts have no paragraph of such short lines, and need not be examined further.
+    // Most texts have no paragraph with only short lines, and need no further examination.
     let are_short =
-        |lines: &[Line]| lines[0].goes_on && lines.iter().all(|line| line.length <= *COLUMNS.end());
+        |lines: &[Line]| lines[0].continues && lines.iter().all(|line| line.length <= *COLUMNS.end());
     if !lines.split_inclusive(|line| line.length == 0).any(are_short) {
         return vec![false; lines.len()];
     }
@@ -60,7 +61,7 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
         line.extra_columns = extra_columns(&points[line.start..][..line.length]);
     }
     let paragraphs: Vec<&[Line]> = lines.split_inclusive(|line| line.length == 0).collect();
-    if !paragraphs.iter().any(|lines| lines[0].goes_on && may_be_prose(lines)) {
+    if !paragraphs.iter().any(|lines| lines[0].continues && may_be_prose(lines)) {
         return vec![false; lines.len()];
     }
     // Some programs count characters, others columns.
@@ -74,7 +75,7 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     let by_measure: Vec<_> = by_measure.collect();
     let mut wrapped = Vec::with_capacity(lines.len());
     for (at, paragraph) in paragraphs.iter().enumerate() {
-        // A paragraph without evidence in its lines is judged by the whole text.
+        // A paragraph whose lines give no evidence is judged by the whole text.
         let each = by_measure
             .iter()
             .map(|(measured, of_text)| (&measured[at].0, measured[at].1.unwrap_or(*of_text)));
@@ -88,39 +89,40 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
 fn may_be_prose(lines: &[Line]) -> bool {
     let widest = lines.iter().map(Line::columns).max().unwrap_or(0);
     let visible = lines.iter().filter(|line| line.length > 0).count();
-    // A stop inside quotation marks does not end a sentence, but a paragraph.
+    // At the end of a paragraph, a stop inside quotation marks also counts.
     let stops: usize =
-        lines.iter().map(|line| line.stops + usize::from(line.is_prose && !line.goes_on)).sum();
+        lines.iter().map(|line| line.stops + usize::from(line.is_prose && !line.continues)).sum();
     COLUMNS.contains(&widest) && stops * MOST_LINES_A_STOP >= visible
 }
 
-/// Returns which lines of a paragraph are full by a measure; and, of the lines that are evidence, how many more are not
-/// full than are: None if no line is evidence.
+/// Returns which lines of a paragraph are full by a measure; and, among the lines that give evidence, the number of
+/// lines that are not full minus the number of full lines, or None if no line gives evidence.
 fn full_lines(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> (Vec<bool>, Option<i64>) {
     let longest = lines.iter().map(measure).max().unwrap_or(0);
     let first_longest = lines.iter().position(|line| measure(line) == longest);
-    let room = longest - longest / SLACK;
+    let least = longest - longest / SLACK;
     let is_full = |(at, line): (usize, &Line)| {
-        // The line is full if the next line's first word has at least this many characters.
-        let missing = room.saturating_sub(measure(line));
-        line.goes_on
+        // The line is full if the first word of the next line has at least this many characters.
+        let missing = least.saturating_sub(measure(line));
+        line.continues
             && !line.breaks_off
             && missing <= MOST_WORD
             && (missing <= 1 || first_word(points, lines[at + 1].word) >= missing)
     };
     let full: Vec<bool> = lines.iter().enumerate().map(is_full).collect();
-    // The longest line is full however it was made, and the end of a sentence may be that of a paragraph as well.
-    let tells = |(at, line): &(usize, &Line)| line.goes_on && !line.is_prose && Some(*at) != first_longest;
-    let telling = lines.iter().enumerate().filter(tells).map(|(at, _)| if full[at] { -1 } else { 1 });
-    let against = telling.reduce(|sum, each| sum + each);
+    // The longest line gives no evidence, since it is always full; nor does a line that ends with a sentence, since
+    // that may also end a paragraph.
+    let counts = |(at, line): &(usize, &Line)| line.continues && !line.is_prose && Some(*at) != first_longest;
+    let evidence = lines.iter().enumerate().filter(counts).map(|(at, _)| if full[at] { -1 } else { 1 });
+    let against = evidence.reduce(|sum, each| sum + each);
     (full, against)
 }
 
-/// Returns how many characters a word has, [`MOST_WORD`] if not fewer.
+/// Returns the length of a word, at most [`MOST_WORD`].
 fn first_word(points: &[Point], start: usize) -> usize {
     let may_break =
         |point: &Point| point.has(SPACE) || (point.role() == WIDE && !HANGUL.contains(&point.code()));
-    // A text ends with a separator, at which a break is possible.
+    // The separator at the end of the text allows a break too.
     let found = points[start..].iter().take(MOST_WORD).position(may_break);
     found.map_or(MOST_WORD, |length| length.max(1))
 }
@@ -137,7 +139,7 @@ fn lines(points: &[Point], ends: &[usize]) -> Vec<Line> {
         }
     }
     for at in 1..lines.len() {
-        lines[at - 1].goes_on = lines[at - 1].length > 0 && lines[at].length > 0;
+        lines[at - 1].continues = lines[at - 1].length > 0 && lines[at].length > 0;
     }
     lines
 }
@@ -154,7 +156,7 @@ fn line(points: &[Point], start: usize, end: usize, stops: usize) -> Line {
         start,
         extra_columns: 0,
         stops,
-        goes_on: false,
+        continues: false,
         is_prose: length > 0 && ending.is_prose,
         breaks_off: ending.breaks_off,
     }
@@ -162,7 +164,7 @@ fn line(points: &[Point], start: usize, end: usize, stops: usize) -> Line {
 
 fn extra_columns(characters: &[Point]) -> usize {
     let is_wide = |point: &Point| point.code() >= FIRST_WIDE;
-    // Normalising makes these narrow; next to East Asian text they were wide.
+    // Normalisation makes these signs narrow, but after an East Asian character they were wide.
     let was_wide = |point: Point| WERE_WIDE.iter().fold(false, |found, &each| found | point.is(each));
     match characters.iter().filter(|each| is_wide(each)).count() {
         0 => 0,

@@ -1,4 +1,4 @@
-//! A forest in memory for Python: one call for each batch of arrivals.
+//! Python's interface to a forest in memory, with one call per batch of arrivals.
 
 use bytemuck::bytes_of;
 use pyo3::exceptions::PyValueError;
@@ -12,33 +12,33 @@ use crate::forest::documents::{Layout, document};
 use crate::forest::index::{Index, Matches};
 use crate::forest::laws::Arrival;
 use crate::forest::loading::Loader;
-use crate::forest::nodes::{Node, Nodes as Core};
+use crate::forest::nodes::{Node, Nodes};
 use crate::forest::records::{Entry, Record, entries, hex};
-use crate::forest::relation::{ByDistance, Id, Relation as Rules};
+use crate::forest::relation::{ByDistance, Id, Relation};
 use crate::forest::seen_pages::NO_PAGE;
 use crate::forest::table::NONE;
 use crate::forest::times::{Aging, NO_TIME, State};
 use crate::signature::Text;
 
 type Numbers = (i64, i64, i64);
-// Of an arrival: kind; id of its node; id of the root; time; signature; and the ids of the two roots linked with the
+// For an arrival: kind, id of its node, id of the root, time, signature, and the ids of the two roots linked with the
 // root.
 type Answer = (u8, Option<String>, Option<String>, i64, Column, Option<String>, Option<String>);
 type Outcome = (Vec<Answer>, Vec<Column>, Column, Numbers);
 
-/// Which signatures are near each other.
-#[pyclass(frozen, module = "esdedup._core")]
+/// Defines which signatures are near each other.
+#[pyclass(frozen, name = "Relation", module = "esdedup._core")]
 #[derive(Clone, Copy)]
-pub struct Relation(Either<ByDistance, ByAgreement>);
+pub struct PyRelation(Either<ByDistance, ByAgreement>);
 
-/// A value for the relation in use, one of two.
+/// A value for one of the two relations.
 #[derive(Clone, Copy)]
 enum Either<D, A> {
     Distance(D),
     Agreement(A),
 }
 
-/// A node or a page, as the fields of `StoredNode` or `StoredPage`.
+/// The fields of a `StoredNode` or `StoredPage`.
 #[derive(IntoPyObject)]
 enum Stored {
     Node((String, String, Column, i64, i64, i64, String, i64, String, String)),
@@ -46,7 +46,7 @@ enum Stored {
 }
 
 impl Stored {
-    fn of<R: Rules>(record: Record<R::Signature>) -> Stored {
+    fn of<R: Relation>(record: Record<R::Signature>) -> Stored {
         match record {
             Record::Node { id, root, signature, node, links } => {
                 let Node { seq, made_ms, seen_ms, page, page_seen_ms, .. } = node;
@@ -63,11 +63,11 @@ impl Stored {
     }
 }
 
-/// Reads the fields of `StoredNode` or `StoredPage`, by their places.
+/// Reads the fields of a `StoredNode` or `StoredPage` by position.
 struct Fields<'a, 'py>(&'a Bound<'py, PyTuple>);
 
 impl Fields<'_, '_> {
-    /// Returns an id; None if it is None. An empty text is 0.
+    /// Returns an id; None if the field is None, 0 if it is an empty string.
     fn id(&self, at: usize) -> PyResult<Option<Id>> {
         let hex: Option<String> = self.0.get_item(at)?.extract()?;
         let number = |hex: String| if hex.is_empty() { Ok(0) } else { Id::from_str_radix(&hex, 16) };
@@ -82,7 +82,7 @@ impl Fields<'_, '_> {
         self.0.get_item(at)?.extract()
     }
 
-    fn record<R: Rules>(&self) -> PyResult<Record<R::Signature>> {
+    fn record<R: Relation>(&self) -> PyResult<Record<R::Signature>> {
         if self.0.len() == 3 {
             return Ok(Record::Page { page: self.page(0)?, node: self.id(1)?, seen_ms: self.number(2)? });
         }
@@ -96,7 +96,7 @@ impl Fields<'_, '_> {
     }
 }
 
-/// An entry of a log: a node or page in packed form, or the id and the times of one that was refreshed.
+/// An entry of a log: a packed node or page, or the id and times of a refreshed node.
 #[derive(IntoPyObject)]
 enum LogEntry {
     Stored(Column),
@@ -104,7 +104,7 @@ enum LogEntry {
 }
 
 /// Evaluates an expression for the relation in use, whose type is `R`.
-macro_rules! whichever {
+macro_rules! dispatch {
     ($either:expr, $each:pat => $work:expr) => {
         match $either {
             Either::Distance($each) => {
@@ -122,33 +122,33 @@ macro_rules! whichever {
 }
 
 #[pymethods]
-impl Relation {
+impl PyRelation {
     #[new]
     #[pyo3(signature = (max_distance_bits, agreement))]
-    fn new(max_distance_bits: u32, agreement: Option<Agreement>) -> Relation {
-        Relation(match agreement {
+    fn new(max_distance_bits: u32, agreement: Option<Agreement>) -> PyRelation {
+        PyRelation(match agreement {
             None => Either::Distance(ByDistance { max_distance_bits }),
             Some(agreement) => Either::Agreement(ByAgreement { max_distance_bits, agreement }),
         })
     }
 
     fn ids(&self, signatures: &[u8]) -> Vec<String> {
-        whichever!(self.0, _ => {
+        dispatch!(self.0, _ => {
             signatures.chunks_exact(R::SIZE).map(|each| hex::<R>(R::id(&R::read(each)))).collect()
         })
     }
 
     fn pack(&self, stored: &Bound<'_, PyTuple>) -> PyResult<Column> {
-        whichever!(self.0, _ => Fields(stored).record::<R>().map(|record| record.pack::<R>()))
+        dispatch!(self.0, _ => Fields(stored).record::<R>().map(|record| record.pack::<R>()))
     }
 
     fn unpack(&self, packed: &[u8]) -> Option<Stored> {
-        whichever!(self.0, _ => Record::unpack::<R>(packed).map(Stored::of::<R>))
+        dispatch!(self.0, _ => Record::unpack::<R>(packed).map(Stored::of::<R>))
     }
 
     fn log(&self, packed: Vec<Bound<'_, PyBytes>>) -> PyResult<(Column, i64)> {
         let (mut log, mut latest_ms) = (Vec::new(), NO_TIME);
-        whichever!(self.0, _ => {
+        dispatch!(self.0, _ => {
             for each in &packed {
                 let record = Record::unpack::<R>(each.as_bytes()).ok_or_else(unreadable)?;
                 Entry::write::<R>(&record, false, &mut log);
@@ -160,7 +160,7 @@ impl Relation {
 
     fn entries(&self, log: &[u8]) -> (Vec<LogEntry>, bool) {
         let mut read = 0;
-        let found = whichever!(self.0, _ => {
+        let found = dispatch!(self.0, _ => {
             let raw = entries::<R>(log).inspect(|(_, entry)| read += 1 + entry.len());
             let found = raw.filter_map(|each| match Entry::read::<R>(each)? {
                 Entry::Record(_) => Some(LogEntry::Stored(each.1.to_vec())),
@@ -176,23 +176,23 @@ impl Relation {
     fn documents(&self, packed: Vec<Bound<'_, PyBytes>>, layout: Layout) -> PyResult<Vec<(String, String)>> {
         let packed = packed.iter().map(|each| each.as_bytes());
         let documents: Option<_> =
-            whichever!(self.0, _ => packed.map(|each| document::<R>(each, &layout)).collect());
+            dispatch!(self.0, _ => packed.map(|each| document::<R>(each, &layout)).collect());
         documents.ok_or_else(unreadable)
     }
 
     fn terms(&self, signatures: &[u8], layout: Layout, is_indexed: bool) -> Vec<Vec<String>> {
-        whichever!(self.0, _ => {
+        dispatch!(self.0, _ => {
             let signatures = signatures.chunks_exact(R::SIZE).map(R::read);
             signatures.map(|each| layout.terms::<R>(&each, is_indexed)).collect()
         })
     }
 
     fn are_equal(&self, one: &[u8], other: &[u8]) -> bool {
-        whichever!(self.0, _ => R::are_equal(&R::read(one), &R::read(other)))
+        dispatch!(self.0, _ => R::are_equal(&R::read(one), &R::read(other)))
     }
 
     fn have_common_key(&self, one: &[u8], other: &[u8]) -> bool {
-        whichever!(self.0, rules => {
+        dispatch!(self.0, rules => {
             let (one, other) = (R::read(one), R::read(other));
             R::distinct(&one).any(|(_, key)| R::distinct(&other).any(|(_, its)| rules.in_common(key, its)))
         })
@@ -200,7 +200,7 @@ impl Relation {
 
     fn compare(&self, one: &[u8], other: &[u8]) -> PyResult<Column> {
         let (Either::Agreement(rules), true) = (&self.0, one.len() == other.len()) else {
-            return Err(PyValueError::new_err("texts are compared in pairs, and only by an agreement"));
+            return Err(PyValueError::new_err("comparing needs an agreement and columns of equal length"));
         };
         let (ones, others): (Vec<Text>, Vec<Text>) = (numbers(one), numbers(other));
         Ok(column(ones.iter().zip(&others).map(|(one, other)| rules.agreement.compare(one, other))))
@@ -208,12 +208,12 @@ impl Relation {
 }
 
 fn unreadable() -> PyErr {
-    PyValueError::new_err("what is packed is neither a node nor a page")
+    PyValueError::new_err("the packed bytes are neither a node nor a page")
 }
 
-/// Begins a step, and assigns arrivals; None if the columns differ in length.
-fn assign<R: Rules>(
-    nodes: &mut Core<R>,
+/// Begins a step and assigns arrivals; returns None if the columns differ in length.
+fn assign<R: Relation>(
+    nodes: &mut Nodes<R>,
     [signatures, exist, pages, times_ms]: [&[u8]; 4],
     (seq, time_ms, origin_ms): Numbers,
     now_ms: i64,
@@ -253,55 +253,55 @@ fn assign<R: Rules>(
     Some((answers, written, log, state))
 }
 
-/// A forest in memory. Threads may share it: one waits for the other.
-#[pyclass(frozen, subclass, module = "esdedup._core")]
-pub struct Nodes(Shared<Held>);
+/// A forest in memory. Threads may share it; calls take turns.
+#[pyclass(frozen, subclass, name = "Nodes", module = "esdedup._core")]
+pub struct PyNodes(Shared<Forest>);
 
-struct Held {
-    forest: Either<Core<ByDistance>, Core<ByAgreement>>,
-    // A new one for each step.
+struct Forest {
+    nodes: Either<Nodes<ByDistance>, Nodes<ByAgreement>>,
+    // Replaced by a new loader in each step.
     loader: Loader,
 }
 
 #[pymethods]
-impl Nodes {
+impl PyNodes {
     #[new]
-    fn new(relation: &Relation, retention_ms: i64, granularity_ms: i64) -> Nodes {
+    fn new(relation: &PyRelation, retention_ms: i64, granularity_ms: i64) -> PyNodes {
         let aging = Aging { retention_ms, granularity_ms };
-        let forest = match relation.0 {
-            Either::Distance(rules) => Either::Distance(Core::new(rules, aging)),
-            Either::Agreement(rules) => Either::Agreement(Core::new(rules, aging)),
+        let nodes = match relation.0 {
+            Either::Distance(rules) => Either::Distance(Nodes::new(rules, aging)),
+            Either::Agreement(rules) => Either::Agreement(Nodes::new(rules, aging)),
         };
-        Nodes(Shared::new("the forest in memory", Held { forest, loader: Loader::default() }))
+        PyNodes(Shared::new("the forest in memory", Forest { nodes, loader: Loader::default() }))
     }
 
     fn load(&self, py: Python<'_>, packed: Vec<Bound<'_, PyBytes>>, live_since_ms: i64) -> PyResult<()> {
         let packed: Vec<&[u8]> = packed.iter().map(|each| each.as_bytes()).collect();
-        self.0.with(py, |Held { forest, loader }| {
-            whichever!(forest, forest => loader.load(forest, &packed, live_since_ms));
+        self.0.with(py, |Forest { nodes, loader }| {
+            dispatch!(nodes, nodes => loader.load(nodes, &packed, live_since_ms));
         })
     }
 
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
-        self.0.with(py, |Held { forest, loader }| whichever!(forest, _ => loader.missing::<R>()))
+        self.0.with(py, |Forest { nodes, loader }| dispatch!(nodes, _ => loader.missing::<R>()))
     }
 
     fn load_logs(&self, py: Python<'_>, logs: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
         let logs: Vec<&[u8]> = logs.iter().map(|each| each.as_bytes()).collect();
-        self.0.with(py, |Held { forest, loader }| {
-            whichever!(forest, forest => loader.load_logs(forest, &logs));
+        self.0.with(py, |Forest { nodes, loader }| {
+            dispatch!(nodes, nodes => loader.load_logs(nodes, &logs));
         })
     }
 
     #[pyo3(signature = (*, live_since_ms = i64::MIN))]
     fn settle(&self, py: Python<'_>, live_since_ms: i64) -> PyResult<()> {
-        self.0.with(py, |Held { forest, loader }| {
-            whichever!(forest, forest => loader.settle(forest, live_since_ms));
+        self.0.with(py, |Forest { nodes, loader }| {
+            dispatch!(nodes, nodes => loader.settle(nodes, live_since_ms));
         })
     }
 
     fn living(&self, py: Python<'_>, log: &[u8], live_since_ms: i64) -> PyResult<Vec<Column>> {
-        self.0.with(py, |Held { forest, .. }| whichever!(forest, forest => forest.living(log, live_since_ms)))
+        self.0.with(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.living(log, live_since_ms)))
     }
 
     #[allow(clippy::too_many_arguments)] // columns of arrivals
@@ -316,60 +316,60 @@ impl Nodes {
         now_ms: i64,
     ) -> PyResult<Outcome> {
         let columns = [signatures, exist, pages, times_ms];
-        let found = self.0.with(py, |Held { forest, loader }| {
+        let found = self.0.with(py, |Forest { nodes, loader }| {
             *loader = Loader::default();
-            whichever!(forest, forest => assign(forest, columns, state, now_ms))
+            dispatch!(nodes, nodes => assign(nodes, columns, state, now_ms))
         })?;
         found.ok_or_else(|| PyValueError::new_err("the columns of arrivals differ in length"))
     }
 
     fn contested(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.0.with(py, |Held { forest, .. }| {
-            whichever!(forest, forest => forest.contested().into_iter().map(hex::<R>).collect())
+        self.0.with(py, |Forest { nodes, .. }| {
+            dispatch!(nodes, nodes => nodes.contested().into_iter().map(hex::<R>).collect())
         })
     }
 
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, |Held { forest, .. }| whichever!(forest, forest => forest.keep()))
+        self.0.with(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.keep()))
     }
 
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, |Held { forest, .. }| whichever!(forest, forest => forest.undo()))
+        self.0.with(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.undo()))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.index.len()))
+        self.0.briefly(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.index.len()))
     }
 
     #[getter]
     fn lone_page_count(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.lone_page_count()))
+        self.0.briefly(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.lone_page_count()))
     }
 
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.size_bytes()))
+        self.0.briefly(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.size_bytes()))
     }
 
     #[getter]
     fn depth(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |Held { forest, .. }| whichever!(forest, forest => forest.depth()))
+        self.0.briefly(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.depth()))
     }
 
     #[getter]
     fn is_torn(&self) -> bool {
-        self.0.held.is_poisoned()
+        self.0.is_torn()
     }
 }
 
-/// Signatures by row, searched for those near others. Threads may share it: one waits for the other.
+/// Signatures by row, with a search for near ones. Threads may share it; calls take turns.
 #[pyclass(frozen, subclass, module = "esdedup._core")]
 pub struct NeighbourIndex(Shared<Either<Index<ByDistance>, Index<ByAgreement>>>);
 
 #[pymethods]
 impl NeighbourIndex {
     #[new]
-    fn new(relation: &Relation) -> NeighbourIndex {
+    fn new(relation: &PyRelation) -> NeighbourIndex {
         let index = match relation.0 {
             Either::Distance(rules) => Either::Distance(Index::new(rules)),
             Either::Agreement(rules) => Either::Agreement(Index::new(rules)),
@@ -379,7 +379,7 @@ impl NeighbourIndex {
 
     fn add(&self, py: Python<'_>, signatures: &[u8]) -> PyResult<()> {
         self.0.with(py, |index| {
-            whichever!(index, index => {
+            dispatch!(index, index => {
                 signatures.chunks_exact(R::SIZE).for_each(|each| _ = index.add(R::read(each)));
             });
         })
@@ -388,7 +388,7 @@ impl NeighbourIndex {
     fn pair_columns(&self, py: Python<'_>, signatures: &[u8]) -> PyResult<(Column, Column)> {
         self.0.with(py, |index| {
             let (mut positions, mut rows, mut found) = (Vec::new(), Vec::new(), Matches::default());
-            whichever!(index, index => {
+            dispatch!(index, index => {
                 for (at, signature) in (0_i64..).zip(signatures.chunks_exact(R::SIZE)) {
                     index.search(&R::read(signature), &mut found);
                     let others = found.versions.iter().filter(|row| found.near.binary_search(row).is_err());
@@ -403,6 +403,6 @@ impl NeighbourIndex {
 
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.with(py, |index| whichever!(index, index => index.size_bytes()))
+        self.0.with(py, |index| dispatch!(index, index => index.size_bytes()))
     }
 }

@@ -1,44 +1,44 @@
-//! The learner of boilerplate for Python: one call for each batch of pages.
+//! Python's interface to the learner of boilerplate, with one call per batch of pages.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use super::shared::Shared;
-use crate::boilerplate::changes::{Changes as CoreChanges, Refusal};
-use crate::boilerplate::judge::{OverrideTable as Declared, PagePassage};
-use crate::boilerplate::learner::{IncomingPage, Learner as Core, Pace};
+use crate::boilerplate::changes::{Changes, Refusal};
+use crate::boilerplate::judge::{OverrideTable, PagePassage};
+use crate::boilerplate::learner::{IncomingPage, Learner, Pace};
 use crate::boilerplate::pages::{hash_of_title, origin_of};
 use crate::columns::{Column, column, numbers};
 
 type Names<'py> = Vec<Option<Bound<'py, PyString>>>;
 
-/// Passages that a person has declared boilerplate, or text.
-#[pyclass(frozen, module = "esdedup._core")]
-pub struct OverrideTable(Declared);
+/// Passages that a person has declared to be boilerplate or text.
+#[pyclass(frozen, name = "OverrideTable", module = "esdedup._core")]
+pub struct PyOverrideTable(OverrideTable);
 
 #[pymethods]
-impl OverrideTable {
+impl PyOverrideTable {
     #[new]
-    fn new(declared: Vec<(u64, Option<Bound<'_, PyString>>, bool)>) -> PyResult<OverrideTable> {
-        let mut overrides = Declared::default();
+    fn new(declared: Vec<(u64, Option<Bound<'_, PyString>>, bool)>) -> PyResult<PyOverrideTable> {
+        let mut overrides = OverrideTable::default();
         for (hash, site, is_boilerplate) in declared {
             overrides.declare(hash, utf8_of(&site)?.as_deref(), is_boilerplate);
         }
-        Ok(OverrideTable(overrides))
+        Ok(PyOverrideTable(overrides))
     }
 }
 
-/// Learns boilerplate from pages. Threads may share it, one at a time.
-#[pyclass(frozen, subclass, module = "esdedup._core")]
-pub struct Learner(Shared<Core>);
+/// Learns boilerplate from pages. Threads may share it; calls take turns.
+#[pyclass(frozen, subclass, name = "Learner", module = "esdedup._core")]
+pub struct PyLearner(Shared<Learner>);
 
 #[pymethods]
-impl Learner {
+impl PyLearner {
     #[new]
-    fn new(block_pages: usize, end_passages: usize, least_article_bits: u32, period_records: u64) -> Learner {
+    fn new(block_pages: usize, end_passages: usize, least_article_bits: u32, period_records: u64) -> Self {
         let pace = Pace { block_pages, end_passages, period_records, least_article_bits };
-        Learner(Shared::new("the learner of boilerplate", Core::new(pace)))
+        PyLearner(Shared::new("the boilerplate learner", Learner::new(pace)))
     }
 
     fn filter_columns(
@@ -47,7 +47,7 @@ impl Learner {
         passages: [Bound<'_, PyBytes>; 5],
         ids: &[u8],
         names: [Names<'_>; 3],
-        overrides: &OverrideTable,
+        overrides: &PyOverrideTable,
     ) -> PyResult<Column> {
         let [hashes, letters, are_prose, have_figures, pages] =
             std::array::from_fn(|at| passages[at].as_bytes());
@@ -89,31 +89,31 @@ impl Learner {
     }
 
     fn learn_rest(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, Core::learn_rest)
+        self.0.with(py, Learner::learn_rest)
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.briefly(py, Core::begin)
+        self.0.briefly(py, Learner::begin)
     }
 
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.briefly(py, Core::keep)
+        self.0.briefly(py, Learner::keep)
     }
 
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.with(py, Core::undo)
+        self.0.with(py, Learner::undo)
     }
 
-    fn changes(&self, py: Python<'_>) -> PyResult<Changes> {
+    fn changes(&self, py: Python<'_>) -> PyResult<PyChanges> {
         let changes = self.0.with(py, |learner| learner.changes())?;
-        changes.map(Changes).ok_or_else(|| PyValueError::new_err("no step has begun"))
+        changes.map(PyChanges).ok_or_else(|| PyValueError::new_err("no step has begun"))
     }
 
-    fn everything(&self, py: Python<'_>) -> PyResult<Changes> {
-        Ok(Changes(self.0.with(py, |learner| learner.everything())?))
+    fn everything(&self, py: Python<'_>) -> PyResult<PyChanges> {
+        Ok(PyChanges(self.0.with(py, |learner| learner.everything())?))
     }
 
-    fn apply(&self, py: Python<'_>, changes: &Changes) -> PyResult<()> {
+    fn apply(&self, py: Python<'_>, changes: &PyChanges) -> PyResult<()> {
         self.0.with(py, |learner| learner.apply(&changes.0))?.map_err(refused)
     }
 
@@ -144,7 +144,7 @@ impl Learner {
         self.0.briefly(py, |learner| learner.last_page())
     }
 
-    /// The capacity, the records of the present period, and the first pages of this period and of the former one.
+    /// The capacity, the records in the present period, and the first pages of the present and the former period.
     #[getter]
     fn periods(&self, py: Python<'_>) -> PyResult<(u64, u64, u32, u32)> {
         let window = self.0.briefly(py, |learner| learner.memory.window)?;
@@ -156,31 +156,31 @@ impl Learner {
         self.0.briefly(py, |learner| learner.memory.size_bytes())
     }
 
-    /// Whether a mistake in the crate has stopped a change halfway.
+    /// Whether a call panicked in the middle of a change.
     #[getter]
     fn is_torn(&self) -> bool {
-        self.0.held.is_poisoned()
+        self.0.is_torn()
     }
 }
 
 /// The changes of a step.
-#[pyclass(frozen, module = "esdedup._core")]
-pub struct Changes(CoreChanges);
+#[pyclass(frozen, name = "Changes", module = "esdedup._core")]
+pub struct PyChanges(Changes);
 
 #[pymethods]
-impl Changes {
+impl PyChanges {
     #[staticmethod]
-    fn of_columns(columns: Vec<Bound<'_, PyBytes>>) -> PyResult<Changes> {
+    fn of_columns(columns: Vec<Bound<'_, PyBytes>>) -> PyResult<PyChanges> {
         let columns: Vec<&[u8]> = columns.iter().map(|each| each.as_bytes()).collect();
-        CoreChanges::of_columns(&columns).map(Changes).map_err(refused)
+        Changes::of_columns(&columns).map(PyChanges).map_err(refused)
     }
 
     fn columns(&self) -> Vec<Column> {
         self.0.columns()
     }
 
-    fn then(&self, later: &Changes) -> Changes {
-        Changes(self.0.then(&later.0))
+    fn then(&self, later: &PyChanges) -> PyChanges {
+        PyChanges(self.0.then(&later.0))
     }
 
     #[getter]
@@ -198,7 +198,7 @@ impl Changes {
         self.0.last_page
     }
 
-    /// Whether there was no new page, and no block has ended.
+    /// Whether the step has no new page and ended no block.
     #[getter]
     fn are_empty(&self) -> bool {
         self.0.pages.is_empty() && self.0.site_numbers.is_empty()
@@ -209,7 +209,7 @@ fn refused(Refusal(reason): Refusal) -> PyErr {
     PyValueError::new_err(reason)
 }
 
-/// Returns the UTF-8 of a name, if there is one, in which lone surrogates are encoded like other characters.
+/// Returns a name, if there is one, in UTF-8 with lone surrogates encoded like other characters.
 fn utf8_of(name: &Option<Bound<'_, PyString>>) -> PyResult<Option<Vec<u8>>> {
     let Some(name) = name else { return Ok(None) };
     Ok(Some(match name.to_str() {

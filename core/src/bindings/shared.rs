@@ -1,4 +1,4 @@
-//! A Python object that threads share.
+//! The state of a Python object that threads share.
 
 use std::sync::Mutex;
 
@@ -6,31 +6,35 @@ use pyo3::prelude::*;
 
 use crate::batch::{Fault, guarded};
 
-/// An object that threads share under a lock. After a panic, this call and all later ones fail.
+/// A value that threads share under a lock. If a call panics, that call and all later calls fail.
 pub struct Shared<T> {
-    /// The object.
-    pub held: Mutex<T>,
-    // What error messages call it.
+    value: Mutex<T>,
+    // The name of the value in error messages.
     name: &'static str,
 }
 
 impl<T: Send> Shared<T> {
-    /// Wraps an object; error messages call it by `name`.
-    pub fn new(name: &'static str, held: T) -> Shared<T> {
-        Shared { held: Mutex::new(held), name }
+    /// Wraps a value; error messages call it `name`.
+    pub fn new(name: &'static str, value: T) -> Shared<T> {
+        Shared { value: Mutex::new(value), name }
     }
 
-    /// Does work with the interpreter's lock released.
+    /// Returns whether a call has panicked.
+    pub fn is_torn(&self) -> bool {
+        self.value.is_poisoned()
+    }
+
+    /// Runs `work` with the interpreter's lock released.
     pub fn with<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
         // After a panic, the lock is poisoned.
-        self.settled(py, py.detach(|| guarded(|| self.held.lock().ok().map(|mut held| work(&mut held)))))
+        self.settled(py, py.detach(|| guarded(|| self.value.lock().ok().map(|mut value| work(&mut value)))))
     }
 
-    /// Does work of about a microsecond without releasing the interpreter's lock, if no other thread holds the object:
-    /// to get that lock back from a busy thread may take milliseconds.
+    /// Runs `work` that takes about a microsecond. If no other thread uses the value, it does not release the
+    /// interpreter's lock, since getting that lock back from a busy thread may take milliseconds.
     pub fn briefly<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
-        match self.held.try_lock() {
-            Ok(mut held) => self.settled(py, guarded(move || Some(work(&mut held)))),
+        match self.value.try_lock() {
+            Ok(mut value) => self.settled(py, guarded(move || Some(work(&mut value)))),
             Err(_) => self.with(py, work),
         }
     }
@@ -38,7 +42,7 @@ impl<T: Send> Shared<T> {
     fn settled<F>(&self, py: Python<'_>, done: Result<Option<F>, Fault>) -> PyResult<F> {
         let fault = match done {
             Ok(Some(found)) => return Ok(found),
-            Ok(None) => "an earlier call was stopped in the middle of a change".to_owned(),
+            Ok(None) => "an earlier call failed in the middle of a change".to_owned(),
             Err(Fault(place)) => place,
         };
         let class = py.import("esdedup.errors")?.getattr("EsdedupError")?;

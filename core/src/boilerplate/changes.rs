@@ -1,48 +1,48 @@
-//! What a step has taught, as columns that can be stored and that teach another learner the same.
+//! The changes of a step as columns, which can be stored and applied to another learner.
 
 use super::memory::{CONTEXT_COLUMNS, Puts, WIDTHS, Window};
 use super::pages::{Block, Known, LEARNED, Occurrence, Page};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 use crate::columns::{Column, column, numbers};
 
-/// The reason why changes cannot come from a step.
+/// The reason for which changes are invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal(pub &'static str);
 
 const OTHER_LENGTHS: Refusal = Refusal("columns differ in length");
 const CONTRADICTION: Refusal = Refusal("its numbers contradict each other");
 
-/// What a step has taught.
+/// The changes of a step.
 #[derive(Clone, Debug)]
 pub struct Changes {
-    /// What was put into the tables of `Memory`.
+    /// The entries put into the tables of `Memory`.
     pub tables: [Puts; 4],
     /// The new pages of the step.
     pub pages: Vec<Page>,
-    /// For each page that was learned from, its number among the pages of its site.
+    /// The numbers, among the pages of their sites, of the pages whose blocks ended.
     pub site_numbers: Vec<u32>,
-    /// The hashes of passages of the new pages that were not learned from yet.
+    /// The local hashes of passages on the new pages whose block has not ended.
     pub hashes: Vec<u64>,
-    /// The letters of these passages; 0 for those that are left out.
+    /// The letters of these passages; 0 for omitted passages.
     pub letters: Vec<u32>,
-    /// How many passages each of these pages has.
+    /// The number of passages of each of these pages.
     pub counts: Vec<u32>,
-    /// After the step: the last page that was learned from.
+    /// The last page of the last ended block after the step.
     pub last_learned: u32,
-    /// After the step: the last page of all.
+    /// The last page after the step.
     pub last_page: u32,
-    /// After the step: the two periods.
+    /// The two periods after the step.
     pub window: Window,
 }
 
 impl Changes {
-    /// Returns the number of the first new page; the number after the last page if there is no new one.
+    /// Returns the number of the first new page, or the number after the last page if there are no new pages.
     pub fn first_page(&self) -> u32 {
         self.last_page + 1 - self.pages.len() as u32
     }
 
-    /// Returns the new pages as a block. Those that were learned from have no passages in it, and nothing is known of
-    /// the passages of the others.
+    /// Returns the new pages as a block. Pages whose block has ended have no passages in it, and the other pages'
+    /// passages have an empty `Known`.
     pub fn block(&self) -> Block {
         let learned = self.pages.len() - self.counts.len();
         let places = self.counts.iter().enumerate();
@@ -53,7 +53,7 @@ impl Changes {
         Block { pages: self.pages.clone(), passages: passages.collect() }
     }
 
-    /// Returns the columns that are stored (`boilerplate/changes.py`).
+    /// Returns the columns to store (see `boilerplate/changes.py`).
     pub fn columns(&self) -> Vec<Column> {
         let Window { capacity, count, present_from, former_from } = self.window;
         let last = [self.last_learned, self.last_page].map(i64::from);
@@ -73,7 +73,7 @@ impl Changes {
         others.into_iter().chain(tables).collect()
     }
 
-    /// Reads what `columns` has returned, if it can be of a step.
+    /// Reads stored columns; rejects columns that no step can have.
     pub fn of_columns(columns: &[&[u8]]) -> Result<Changes, Refusal> {
         let [state, marks, origins, site_numbers, hashes, letters, counts, tables @ ..] = columns else {
             return Err(OTHER_LENGTHS);
@@ -135,9 +135,9 @@ impl Changes {
             && pages.all(|page| Known(*page).page() <= self.last_learned)
     }
 
-    /// Returns these changes and later ones as one.
+    /// Combines these changes with those of the next step.
     pub fn then(&self, later: &Changes) -> Changes {
-        // A block that ended later took all pages before it.
+        // A block that ended in the next step includes all pages of this one.
         let kept = if later.last_learned > self.last_learned { 0 } else { usize::MAX };
         Changes {
             tables: std::array::from_fn(|at| {

@@ -1,19 +1,19 @@
-//! The pages on which a passage was seen, each with different text around it.
+//! The contexts of a passage: pages that contain it, with different text around it on each.
 
 use super::memory::{CONTEXT_COLUMNS, MOST_CONTEXTS, Memory};
-use super::pages::{Beside, Known, Marks, Origin, Page, beside, share};
+use super::pages::{Known, Marks, Origin, OtherMarks, Page, marks_without, share};
 use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
 
-/// A page on which the passage was seen.
+/// A page that contains the passage.
 #[derive(Clone, Copy, Default, Debug)]
 struct Context {
-    // 0 for none.
+    // The number of the page; 0 for an unused entry.
     page: u32,
-    marks: Beside,
+    marks: OtherMarks,
     origin: Origin,
 }
 
-/// The contexts of a passage, to which others are added.
+/// The contexts of a passage.
 #[derive(Clone, Default, Debug)]
 pub struct Contexts {
     hash: u64,
@@ -22,7 +22,7 @@ pub struct Contexts {
     pub last_added: u32,
     /// Whether the passage is boilerplate.
     pub is_learned: bool,
-    /// The pages of its site.
+    /// All pages of the site that contain the passage.
     pub site_pages: SitePages,
 }
 
@@ -37,14 +37,14 @@ impl Contexts {
         for (context, page) in found.contexts.iter_mut().zip(&row[SITE_COLUMNS..]) {
             context.page = if memory.window.has(*page) { *page } else { 0 };
         }
-        // Most passages have no row: only one page with them is known.
+        // Most passages were seen on only one page and have no row.
         if found.contexts.iter().all(|context| context.page == 0) {
             found.contexts[0].page = known.page();
         }
         for context in found.contexts.iter_mut().filter(|context| context.page > 0) {
             let Page { marks, origin } = memory.page(context.page);
-            *context = Context { page: context.page, marks: beside(&marks, hash), origin };
-            // A page of one passage is not a context for it.
+            *context = Context { page: context.page, marks: marks_without(&marks, hash), origin };
+            // A page without other passages is not a context.
             if context.marks[0] == 0 {
                 *context = Context::default();
             }
@@ -58,17 +58,17 @@ impl Contexts {
         found
     }
 
-    /// Returns whether the passage has a context other than a page with these marks.
+    /// Returns whether the passage has a context that differs from a page with these marks.
     pub fn has_other(&self, marks: &Marks) -> bool {
-        let own = beside(marks, self.hash);
+        let own = marks_without(marks, self.hash);
         own[0] > 0 && self.contexts.iter().any(|context| context.page > 0 && !share(&own, &context.marks))
     }
 
-    /// Adds a page if it is a new context, in which case the passage may become boilerplate.
+    /// Adds a page if it is a new context; the passage then may become boilerplate.
     ///
-    /// A new version of an article is not a new context.
+    /// A version of an article that already has a context is not a new context.
     pub fn add(&mut self, number: u32, page: &Page) {
-        let own = Context { page: number, marks: beside(&page.marks, self.hash), origin: page.origin };
+        let own = Context { page: number, marks: marks_without(&page.marks, self.hash), origin: page.origin };
         let is_same = |context: &Context| {
             context.page > 0
                 && (share(&own.marks, &context.marks) || context.origin.is_same_article(&own.origin))
@@ -83,16 +83,16 @@ impl Contexts {
         }
     }
 
-    /// Removes the latest context: an edited version of its page has the passage, so it is probably part of an article.
-    /// If an article has many versions, some of them count by chance as pages with other text.
-    pub fn take_back(&mut self) {
+    /// Removes the latest context. It is called if an edited version of a page contains the passage, which therefore
+    /// probably belongs to an article: some of an article's versions are mistaken for pages with other text.
+    pub fn remove_latest(&mut self) {
         let latest = self.contexts.iter_mut().max_by_key(|context| context.page);
         if let Some(latest) = latest.filter(|_| !self.is_learned) {
             *latest = Context::default();
         }
     }
 
-    /// Returns the row to store, if the row of the passage has changed.
+    /// Returns the row to store, if it has changed.
     pub fn row(&self, has_grown: bool) -> Option<[u32; CONTEXT_COLUMNS]> {
         let count = self.contexts.iter().filter(|context| context.page > 0).count();
         let has_several = self.last_added > 0 && count > 1;
@@ -122,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn the_fifth_context_of_a_site_makes_boilerplate() {
+    fn passage_becomes_boilerplate_with_its_fifth_context() {
         let mut contexts = unseen();
         for number in 1..=5 {
             assert!(!contexts.is_learned);
             contexts.add(number, &page(10 * number, 7));
-            // A page with the same text around it, or a version of the article, is not a new context.
+            // A page with the same marks is not a new context.
             contexts.add(number + 50, &page(10 * number, 8));
         }
         assert!(contexts.is_learned);

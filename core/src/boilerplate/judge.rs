@@ -1,58 +1,59 @@
-//! What follows from knowing which passages of a page are boilerplate, and what a person has declared about them, which
-//! counts more than what pages teach.
+//! Decides which passages of a page to omit, given learned boilerplate and a person's overrides, which take
+//! precedence.
 //!
-//! A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is left
-//! out even before it is known, if enough text remains; if not, only those of its passages are left out that were seen
-//! in another context. A page that consists mostly of rows of figures keeps its rows.
+//! A list is a series of passages that do not end like sentences, such as a menu, headlines or teasers that break
+//! off. If enough other text remains, a list is omitted even before its passages are known to be boilerplate.
+//! Otherwise only those of its passages are omitted that were seen in another context. A page that consists mostly
+//! of rows of figures keeps its rows.
 
 use std::collections::HashMap;
 
 use super::pages::{MARKS, Marks, mark_of};
 
-// The fewest letters outside lists that must remain if lists are left out. If this many letters of prose remain, single
-// passages that are not prose, except the last one, are left out too. Chosen on the labelled articles:
-// benchmarks/tried.md.
+// The fewest letters that must remain outside lists if lists are omitted; and the fewest letters of prose that must
+// remain if single passages that are not prose, except the last, are omitted too. Both were chosen on the labelled
+// articles: see benchmarks/tried.md.
 const ENOUGH_LETTERS: u64 = 100;
 const AMPLE_LETTERS: u64 = 200;
-// These letters must be at least this share of what is not boilerplate: otherwise the list is the article,
-// and the text only introduces it.
+// The least share that these letters must have of all text that is not boilerplate. With less, the list is the
+// article, and the other text only introduces it.
 const LEAST_SHARE: f64 = 0.4;
-// The fewest rows with figures in a table, and their least share of the page.
+// The fewest rows with figures in a table, and the least share of its rows in the letters of the page.
 const LEAST_ROWS: usize = 2;
 const TABLE_SHARE: f64 = 0.5;
 
-/// A passage of a page that is judged.
+/// A passage of a page to be judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PagePassage {
     /// Equal for passages with the same words and figures.
     pub hash: u64,
     /// The number of letters and digits.
     pub letters: u32,
-    /// Whether it ends as sentences of running text do.
+    /// Whether the passage ends like a sentence of running text.
     pub is_prose: bool,
-    /// Whether it has a number that is not of a date or time.
+    /// Whether the passage has a number outside of dates and times.
     pub has_figures: bool,
-    /// Whether it is boilerplate by what is known.
+    /// Whether the passage is learned boilerplate.
     pub is_learned: bool,
 }
 
 /// The judgement on a page, before the contexts of doubtful passages are looked up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {
-    /// What becomes of each passage.
+    /// The fate of each passage.
     pub fates: Vec<Fate>,
-    /// Its longest passages that are not boilerplate, those outside lists first.
+    /// The marks of the page.
     pub marks: Marks,
 }
 
-/// What becomes of a passage.
+/// Whether a passage is omitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It stays.
+    /// The passage is kept.
     Kept,
-    /// It is left out.
-    LeftOut,
-    /// It is in a list of a page with little other text: it is left out if it was seen in another context.
+    /// The passage is omitted.
+    Omitted,
+    /// The passage is in a list on a page with little other text. It is omitted if it was seen in another context.
     Doubtful,
 }
 
@@ -69,16 +70,16 @@ pub fn judge(passages: &[PagePassage]) -> Judgement {
     let is_fair = |letters: u64| letters as f64 >= LEAST_SHARE * rest as f64;
     let has_ample = prose >= AMPLE_LETTERS && is_fair(prose);
     let has_enough = others >= ENOUGH_LETTERS && is_fair(others);
-    // The figures are the content of a table, even if many other pages have the same ones.
+    // The figures of a table are its content, even if many other pages contain the same figures.
     let is_table = !has_ample && !has_enough && is_mostly_figures(passages);
     let is_boilerplate = |passage: &PagePassage| passage.is_learned && !(is_table && passage.has_figures);
     let fate = |(at, (passage, in_list)): (usize, (&PagePassage, &bool))| {
-        // Where a text was cut off, its last sentence has no end.
+        // If the text was truncated, its last sentence does not end like prose.
         let is_last = at + 1 == passages.len();
-        let is_unwanted =
+        let is_omissible =
             if has_ample { !passage.is_prose && (*in_list || !is_last) } else { *in_list && has_enough };
-        if is_boilerplate(passage) || is_unwanted {
-            Fate::LeftOut
+        if is_boilerplate(passage) || is_omissible {
+            Fate::Omitted
         } else if *in_list && !(has_ample || has_enough || is_table && passage.has_figures) {
             Fate::Doubtful
         } else {
@@ -91,7 +92,7 @@ pub fn judge(passages: &[PagePassage]) -> Judgement {
     }
 }
 
-/// Returns which passages are not prose and next to another that is not.
+/// Returns whether each passage is in a list: it is not prose, and a passage next to it is not prose either.
 fn are_in_lists(passages: &[PagePassage]) -> Vec<bool> {
     let is_other = |at: usize| passages.get(at).is_some_and(|passage| !passage.is_prose);
     (0..passages.len()).map(|at| is_other(at) && (is_other(at + 1) || at > 0 && is_other(at - 1))).collect()
@@ -105,14 +106,14 @@ fn is_mostly_figures(passages: &[PagePassage]) -> bool {
     rows().count() >= LEAST_ROWS && letters(&mut rows()) >= TABLE_SHARE * letters(&mut passages.iter())
 }
 
-/// Returns the marks of a page: outside lists before others, then the longest, then the first.
+/// Returns the marks of a page: passages outside lists first, then the longest, then the earliest.
 fn marks(passages: &[PagePassage], in_list: &[bool], is_boilerplate: impl Fn(&PagePassage) -> bool) -> Marks {
     let mut marks = [0; MARKS];
     for place in 0..MARKS {
         let mut best = None;
         for (passage, in_list) in passages.iter().zip(in_list) {
             let (rank, mark) = ((!in_list, passage.letters), mark_of(passage.hash));
-            // A repeated passage is one mark.
+            // A repeated passage gets only one mark.
             let is_better = best.is_none_or(|(highest, _)| rank > highest);
             if is_better && !is_boilerplate(passage) && !marks[..place].contains(&mark) {
                 best = Some((rank, mark));
@@ -123,35 +124,35 @@ fn marks(passages: &[PagePassage], in_list: &[bool], is_boilerplate: impl Fn(&Pa
     marks
 }
 
-// The scope of what holds for all sites.
+// The scope of declarations for all sites.
 const EVERYWHERE: u32 = 0;
 
-/// What is declared about passages, for all sites or for one.
+/// A person's declarations about passages, for all sites or for one site.
 #[derive(Clone, Default, Debug)]
 pub struct OverrideTable {
-    // For each passage: scopes, and whether it is boilerplate there.
+    // For each passage, the scopes with declarations, and whether the passage is boilerplate there.
     declared: HashMap<u64, Vec<(u32, bool)>>,
-    // The numbers of the sites where something is declared.
+    // The scopes of sites, by name.
     scopes: HashMap<Vec<u8>, u32>,
 }
 
 impl OverrideTable {
-    /// Declares a passage to be boilerplate, or else text, for one site or for all.
+    /// Declares a passage to be boilerplate or text, for one site or for all sites.
     pub fn declare(&mut self, hash: u64, site: Option<&[u8]>, is_boilerplate: bool) {
         let next = self.scopes.len() as u32 + 1;
         let scope = site.map_or(EVERYWHERE, |site| *self.scopes.entry(site.to_vec()).or_insert(next));
         self.declared.entry(hash).or_default().push((scope, is_boilerplate));
     }
 
-    /// Returns the scope of a page of a site.
+    /// Returns the scope of a site's pages.
     pub fn scope_of(&self, site: Option<&[u8]>) -> u32 {
         site.and_then(|site| self.scopes.get(site)).copied().unwrap_or(EVERYWHERE)
     }
 
-    /// Applies what is declared to a passage; what its scope declares takes precedence over what holds everywhere.
+    /// Applies the declaration about a passage. A declaration for the scope takes precedence over one for all sites.
     ///
-    /// A passage that is declared to be text counts as prose, even in a list; figures in declared boilerplate do not
-    /// count.
+    /// A passage declared to be text is treated as prose, even in a list. Figures in declared boilerplate are
+    /// ignored.
     pub fn apply(&self, passage: &mut PagePassage, scope: u32) {
         let Some(declared) = self.declared.get(&passage.hash) else { return };
         let of_scope = |scope: u32| declared.iter().find(|(own, _)| *own == scope);
@@ -172,23 +173,23 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_left_out_if_enough_remains() {
+    fn lists_are_omitted_if_enough_text_remains() {
         let page = [passage(1, 150, true), passage(2, 9, false), passage(3, 9, false)];
-        assert_eq!(judge(&page).fates, [Fate::Kept, Fate::LeftOut, Fate::LeftOut]);
+        assert_eq!(judge(&page).fates, [Fate::Kept, Fate::Omitted, Fate::Omitted]);
         let page = [passage(1, 15, true), passage(2, 9, false), passage(3, 9, false)];
         assert_eq!(judge(&page).fates, [Fate::Kept, Fate::Doubtful, Fate::Doubtful]);
     }
 
     #[test]
-    fn the_end_of_a_text_that_was_cut_off_is_kept() {
+    fn last_passage_of_a_truncated_text_is_kept() {
         let single = [passage(1, 9, false), passage(2, 250, true), passage(3, 9, false)];
-        assert_eq!(judge(&single).fates, [Fate::LeftOut, Fate::Kept, Fate::Kept]);
+        assert_eq!(judge(&single).fates, [Fate::Omitted, Fate::Kept, Fate::Kept]);
         let list = [passage(2, 250, true), passage(1, 9, false), passage(3, 9, false)];
-        assert_eq!(judge(&list).fates, [Fate::Kept, Fate::LeftOut, Fate::LeftOut]);
+        assert_eq!(judge(&list).fates, [Fate::Kept, Fate::Omitted, Fate::Omitted]);
     }
 
     #[test]
-    fn marks_are_the_longest_passages_outside_of_lists() {
+    fn marks_prefer_long_passages_outside_lists() {
         let page = [passage(1, 50, true), passage(2, 90, false), passage(3, 99, false), passage(1, 50, true)];
         assert_eq!(judge(&page).marks, [1, 3, 2]);
         assert_eq!(judge(&[]).marks, [0, 0, 0]);

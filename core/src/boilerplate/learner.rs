@@ -1,7 +1,7 @@
-//! [`Learner`]: goes through pages in their order, says what is left out of each, and learns from them.
+//! [`Learner`] processes pages in order: it decides which passages to omit, and learns from the pages.
 //!
-//! Pages are learned from in blocks of a fixed number, and a page is judged by what the blocks before its own have
-//! taught; so it does not matter how pages are cut into batches.
+//! It learns from blocks of a fixed number of pages, and judges a page by the blocks before its own. So the division
+//! of pages into batches does not affect the result.
 
 use std::collections::HashSet;
 
@@ -13,88 +13,89 @@ use super::pages::{Block, Known, Marks, Occurrence, Origin, Page};
 use super::site_pages::{FEW, sightings};
 use crate::hashing::{BASE, mixed};
 
-/// How soon pages teach something, and how soon that is forgotten.
+/// How fast boilerplate is learned and forgotten.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How many pages are learned from together; at least 1.
+    /// The number of pages in a block, at least 1.
     pub block_pages: usize,
-    /// How many passages a page teaches at most from its beginning, and how many from its end.
+    /// The most passages that are learned from the beginning of a page, and the most from its end.
     pub end_passages: usize,
-    /// A period ends with the block of pages that brings the number of new passages and contexts, and twice that of
-    /// pages, to this; at least 1.
+    /// The number of records with which a period ends, at least 1. New passages and contexts are records; a page
+    /// counts as several.
     pub period_records: u64,
-    /// In how many articles of a site, counted in bits, a passage must be to be boilerplate.
+    /// The number of bits in the set of a site's articles with a passage from which the passage can be boilerplate.
     pub least_article_bits: u32,
 }
 
-/// A page that comes to be judged, seen before or not.
+/// A page to be judged, which may have been seen before.
 #[derive(Clone, Copy, Debug)]
 pub struct IncomingPage<'a> {
     /// The page's id.
     pub id: u64,
-    /// Where it comes from, not numbered yet.
+    /// The page's origin, without a number.
     pub origin: Origin,
-    /// The hash of its title; 0 if that is unknown, or too short to distinguish articles.
+    /// The hash of the page's title; 0 if the title is unknown or too short to distinguish articles.
     pub title: u64,
-    /// What is declared about passages.
+    /// A person's declarations about passages.
     pub overrides: &'a OverrideTable,
-    /// The scope of its site there.
+    /// The scope of the page's site in `overrides`.
     pub scope: u32,
-    /// Its passages.
+    /// The page's passages.
     pub passages: &'a [PagePassage],
 }
 
-/// On how many pages of a young site a passage was seen.
+/// How widely a passage is spread over the pages of a young site.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Never,
-    /// It was seen, but not on many pages; or it is boilerplate already.
-    OnFew,
-    /// It was seen on so many pages that it may belong to a notice:
+enum Spread {
+    /// The passage is on no other page.
+    Unseen,
+    /// The passage is on some pages, but not on many; or it is already boilerplate.
+    Few,
+    /// The passage is on so many pages that it may belong to a notice: see
     /// [`is_shared`](super::site_pages::SitePages::is_shared).
-    OnMany,
+    Many,
 }
 
-// A site with fewer pages is young: its pages are judged also by its pages that have not been learned from yet.
+// A site with fewer pages is young: its pages are also judged by pages of the block that has not ended.
 const YOUNG_PAGES: u32 = 64;
 
-/// The state of a learner when a step began, which is restored if the step is undone.
+/// The state of a learner at the beginning of a step, which is restored if the step is undone.
 #[derive(Debug)]
 pub struct StepStart {
-    /// When it began.
+    /// The state of the memory.
     pub moment: Moment,
-    /// How many pages the block had then.
+    /// The number of pages in the block.
     pub pages: usize,
-    /// How many passages it had.
+    /// The number of passages in the block.
     pub passages: usize,
-    /// How many blocks had ended.
+    /// The length of `ended`.
     pub ended: usize,
 }
 
-/// What pages have taught, and the pages that have not been learned from yet.
+/// A learner of boilerplate: its memory, and the pages from which it has not learned yet.
 pub struct Learner {
     pub(super) pace: Pace,
-    /// What is known.
+    /// Learned data.
     pub memory: Memory,
     pub(super) block: Block,
-    // The steps that have begun, the outermost first; and for each the first block that has ended since.
+    // The open steps, outermost first. For each step, `ended` has the first block that ended after the step began.
     pub(super) steps: Vec<StepStart>,
     pub(super) ended: Vec<Block>,
 }
 
 impl Learner {
-    /// Makes a learner that has seen no pages.
+    /// Creates a learner that has seen no pages.
     pub fn new(pace: Pace) -> Learner {
         let memory = Memory::new(Window::new(pace.period_records));
         Learner { pace, memory, block: Block::default(), steps: Vec::new(), ended: Vec::new() }
     }
 
-    /// Returns the number of the last page, learned from or not.
+    /// Returns the number of the last page, including pages of the current block.
     pub fn last_page(&self) -> u32 {
         self.memory.last_learned + self.block.pages.len() as u32
     }
 
-    /// Returns the local hashes of all passages that are boilerplate, ascending.
+    /// Returns the local hashes of all boilerplate, ascending.
     pub fn learned(&self) -> Vec<u64> {
         let hashes = self.memory.passages.iter().map(|(hash, _)| hash);
         let mut learned: Vec<u64> = hashes.filter(|hash| self.is_learned(*hash)).collect();
@@ -102,28 +103,26 @@ impl Learner {
         learned
     }
 
-    /// Returns whether a passage is boilerplate, by its local hash.
+    /// Returns whether the passage with a local hash is boilerplate.
     pub fn is_learned(&self, hash: u64) -> bool {
         self.memory.known(hash).is_learned()
     }
 
-    /// Says for each passage of a page, in `omitted`, whether it is left out, and learns from the page.
-    ///
-    /// A page that was seen before teaches nothing.
+    /// Sets `omitted` for each passage of a page, and learns from the page unless it was seen before.
     pub fn filter(&mut self, page: &IncomingPage, omitted: &mut [bool]) {
         let local = |passage: &PagePassage| page.origin.local_hash(passage.hash);
         let known: Vec<(u64, Known)> =
             page.passages.iter().map(local).map(|hash| (hash, self.memory.known(hash))).collect();
         let marks = self.judge(page, &known, omitted);
         if !page.passages.is_empty() && self.memory.number_of(page.id).is_none() {
-            self.see(page, &known, marks, omitted);
+            self.add_page(page, &known, marks, omitted);
             if self.block.pages.len() >= self.pace.block_pages {
                 self.learn_rest();
             }
         }
     }
 
-    /// Learns from the pages of a block that is not full, as if no others would come.
+    /// Learns from the pages of the current block although it is not full.
     pub fn learn_rest(&mut self) {
         let block = std::mem::take(&mut self.block);
         if !block.pages.is_empty() {
@@ -132,7 +131,7 @@ impl Learner {
         }
     }
 
-    /// Keeps a block that has ended, if its step needs it to be undone.
+    /// Keeps a block that has ended, if it is needed to undo the last step.
     pub(super) fn end_block(&mut self, block: Block) {
         if self.steps.last().is_some_and(|step| step.ended == self.ended.len()) {
             self.ended.push(block);
@@ -140,7 +139,7 @@ impl Learner {
         self.forget_undoable();
     }
 
-    /// Makes changes final, once no step is left.
+    /// Makes changes permanent if no step is open.
     pub(super) fn forget_undoable(&mut self) {
         if self.steps.is_empty() {
             self.memory.keep();
@@ -148,22 +147,22 @@ impl Learner {
         }
     }
 
-    /// Finds out what is left out of a page; returns its marks.
+    /// Sets `omitted` for a page, and returns the page's marks.
     fn judge(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &mut [bool]) -> Marks {
         let mut marks = self.judge_without(page, known, |_| false, omitted);
-        if let Some(seen) = self.seen_at_young_site(page, known) {
+        if let Some(spreads) = self.spreads_at_young_site(page, known) {
             let mut own = omitted.to_vec();
-            let is_shared = |at: usize| seen[at] == Seen::OnMany;
+            let is_shared = |at: usize| spreads[at] == Spread::Many;
             let own_marks = self.judge_without(page, known, is_shared, &mut own);
             let letters = |is_counted: &dyn Fn(usize) -> bool| -> f64 {
                 let counted = (0..known.len()).filter(|at| is_counted(*at));
                 counted.map(|at| f64::from(page.passages[at].letters)).sum()
             };
             let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
-            let new = letters(&|at| !own[at] && seen[at] == Seen::Never);
+            let new = letters(&|at| !own[at] && spreads[at] == Spread::Unseen);
             let is_larger_part = 0.0 < rest && rest < shared;
-            // A version of an article shares more text than a notice has, or has part of its rest from an earlier
-            // version.
+            // A version of an article shares more text than the length of a notice, or took part of the rest from an
+            // earlier version.
             let is_version = !may_be_notice(shared, rest) || 0.0 < new && new < MOSTLY_NEW * rest;
             if is_larger_part && !is_version {
                 omitted.copy_from_slice(&own);
@@ -172,7 +171,7 @@ impl Learner {
         }
         if let Some(from) = self.older_items(page, known, omitted) {
             for (passage, is_omitted) in page.passages.iter().zip(omitted).skip(from) {
-                // A passage that is declared to be text stays.
+                // A passage that is declared to be text is not omitted.
                 let mut passage = PagePassage { is_learned: true, ..*passage };
                 page.overrides.apply(&mut passage, page.scope);
                 *is_omitted |= passage.is_learned;
@@ -181,7 +180,7 @@ impl Learner {
         marks
     }
 
-    /// Judges a page by what earlier blocks have taught, and by which of its passages its site has on other pages.
+    /// Judges a page by earlier blocks, treating the passages that `is_shared` accepts as boilerplate.
     fn judge_without(
         &self,
         page: &IncomingPage,
@@ -199,16 +198,16 @@ impl Learner {
         for ((is_omitted, fate), (hash, known)) in omitted.iter_mut().zip(judged.fates).zip(known) {
             *is_omitted = match fate {
                 Fate::Kept => false,
-                Fate::LeftOut => true,
+                Fate::Omitted => true,
                 Fate::Doubtful => Contexts::of(*hash, *known, &self.memory).has_other(&judged.marks),
             };
         }
         judged.marks
     }
 
-    /// Returns on how many pages each passage of a page was seen, including pages of the present block; None if the
-    /// site is not young, or no passage was seen on many pages.
-    fn seen_at_young_site(&self, page: &IncomingPage, known: &[(u64, Known)]) -> Option<Vec<Seen>> {
+    /// Returns how widely each passage of a page is spread, including pages of the current block. Returns None if the
+    /// site is not young or no passage is on many pages.
+    fn spreads_at_young_site(&self, page: &IncomingPage, known: &[(u64, Known)]) -> Option<Vec<Spread>> {
         let site = page.origin.site;
         let learned = self.memory.pages_of_site(site);
         let waiting = self.block.pages.iter().filter(|page| page.origin.site == site).count() as u32;
@@ -218,23 +217,24 @@ impl Learner {
         }
         let hashes = known.iter().map(|(hash, _)| *hash);
         let seen_on = sightings(hashes, &self.block, site, [self.memory.last_learned, learned]);
-        let seen = |(hash, known): &(u64, Known)| {
+        let spread = |(hash, known): &(u64, Known)| {
             let mut pages = Contexts::of(*hash, *known, &self.memory).site_pages;
             pages.add(&seen_on[hash]);
             match known.is_new() && seen_on[hash].is_empty() {
-                true => Seen::Never,
-                false if !known.is_learned() && pages.is_shared(&page.origin, with_this) => Seen::OnMany,
-                false => Seen::OnFew,
+                true => Spread::Unseen,
+                false if !known.is_learned() && pages.is_shared(&page.origin, with_this) => Spread::Many,
+                false => Spread::Few,
             }
         };
-        let seen: Vec<Seen> = known.iter().map(seen).collect();
-        seen.contains(&Seen::OnMany).then_some(seen)
+        let spreads: Vec<Spread> = known.iter().map(spread).collect();
+        spreads.contains(&Spread::Many).then_some(spreads)
     }
 
-    /// Returns where the older items of a list of articles begin: after its new passages, with the first passage of an
-    /// earlier page of the site, if the list does not end as an earlier page did, and no passage from there on is new.
-    /// (A text that only got a new beginning ends as before; a page of the same article, or with the same title, is a
-    /// version.)
+    /// Returns the start of the older items if a page is a list of articles. They follow new passages, begin with the
+    /// first passage of an earlier page of the site, and have no new passages.
+    ///
+    /// A page that ends like an earlier page is not a list, but a text with a new beginning. If the earlier page has
+    /// the same article or title, the page is a version of it.
     fn older_items(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &[bool]) -> Option<usize> {
         let IncomingPage { origin, title, .. } = page;
         let (last, of_last) = last_unlearned(known).filter(|_| origin.site > 0)?;
@@ -258,14 +258,14 @@ impl Learner {
         known[from..].iter().all(is_seen).then_some(from)
     }
 
-    /// Returns what is kept of a page, learned from or not.
+    /// Returns a page of the memory or of the current block.
     fn page(&self, number: u32) -> Page {
         let waiting = number.checked_sub(self.memory.last_learned + 1);
         waiting.map_or_else(|| self.memory.page(number), |place| self.block.pages[place as usize])
     }
 
-    /// Keeps a new page, to be learned from.
-    fn see(&mut self, page: &IncomingPage, known: &[(u64, Known)], marks: Marks, omitted: &[bool]) {
+    /// Adds a new page to the current block.
+    fn add_page(&mut self, page: &IncomingPage, known: &[(u64, Known)], marks: Marks, omitted: &[bool]) {
         let number = self.last_page() + 1;
         self.memory.numbers.put(page.id, [number]);
         if page.origin.site > 0 {
@@ -280,7 +280,7 @@ impl Learner {
         let (end, count) = (self.pace.end_passages, page.passages.len());
         for at in (0..count).filter(|at| *at < end || at + end >= count) {
             let (hash, known) = known[at];
-            // Boilerplate is recorded once a period.
+            // Boilerplate is recorded only once per period.
             let is_recorded = known.is_learned() && known.page() >= self.memory.window.present_from;
             if !is_recorded {
                 let letters = if omitted[at] { 0 } else { page.passages[at].letters };
@@ -290,17 +290,17 @@ impl Learner {
     }
 }
 
-// These turn hashes of passages into ids in the same table as the ids of pages: for the first passage of a page that is
-// kept, and for the last one that is not boilerplate.
+// They convert hashes of passages into ids in the table of page ids: `OPENING` for the first passage of a page that
+// is not omitted, `CLOSING` for the last passage that is not boilerplate.
 const OPENING: u64 = BASE;
 const CLOSING: u64 = !BASE;
 
-/// Returns the id of the first passage of a page with a title.
+/// Returns the id of a page's first passage together with its title.
 fn titled_opening(hash: u64, title: u64) -> u64 {
     mixed(hash ^ OPENING ^ title)
 }
 
-/// Returns the last of some passages that is not boilerplate, and what is known of it.
+/// Returns the last passage that is not boilerplate.
 fn last_unlearned(known: &[(u64, Known)]) -> Option<(u64, Known)> {
     known.iter().rfind(|(_, known)| !known.is_learned()).copied()
 }

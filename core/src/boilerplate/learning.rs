@@ -1,33 +1,33 @@
-//! What a block of pages teaches: passages that were seen in new contexts, or on more pages of their site.
+//! Learns from a block of pages: records passages that were seen in new contexts, or on more pages of their site.
 
 use super::contexts::Contexts;
 use super::memory::Memory;
-use super::pages::{Block, Known, Occurrence, Page, beside, mark_of};
+use super::pages::{Block, Known, Occurrence, Page, mark_of, marks_without};
 use super::site_pages::Sighting;
 
-// A page takes as much memory as four passages. If pages did not count, those that bring no new passage would be kept
-// for ever.
+// The number of records for a page, which takes as much memory as four passages. If pages were not counted, pages
+// without new passages would accumulate and never be forgotten.
 const PAGE_RECORDS: u64 = 4;
-// A page has text of its own if at least this share of it is new, and most of the new text is contiguous:
-// the changes of a version are scattered. If the page is mostly new, its new text need not be contiguous.
+// A page has its own text if at least this share of it is new and at least this share of the new text is contiguous;
+// in an edited version, changes are scattered. If the page is mostly new, its new text need not be contiguous.
 const LEAST_OWN: f64 = 0.1;
 const LEAST_TOGETHER: f64 = 0.5;
-/// A page is mostly new if at least this share of it is.
+/// The least share of new text on a page that is mostly new.
 pub const MOSTLY_NEW: f64 = 0.6;
-// An edited version has at least this share of new text.
+// The least share of new text in an edited version.
 const LEAST_SCATTERED: f64 = 0.15;
 
-// Text that pages share may be a notice if it has at most this many letters, or at most this many times the letters of
-// the rest: versions of an article, whose addresses are not known, share more.
+// Text that pages share may be a notice if it has at most this many letters, or at most this many times the letters
+// of the rest. Versions of an article whose address is unknown share more text.
 const LONGEST_NOTICE: f64 = 700.0;
 const MOST_SHARED: f64 = 2.0;
-// A longer stretch of running text is not a notice: its pieces are longer than those of menus, teasers and forms.
+// The most letters of adjacent repeated passages in menus, teasers and forms; longer stretches are running text.
 const LONGEST_STRETCH: u64 = 1_500;
 
-/// Learns from a block of pages, none of which has been learned from yet.
+/// Learns from a block of new pages.
 pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
     let pages = numbered_at_sites(memory, block);
-    // Occurrences by passage, then by page. What is stored is in this order as well.
+    // Sort occurrences by passage, then by page. The stored entries have this order too.
     let mut order: Vec<(u64, u32)> =
         block.passages.iter().enumerate().map(|(at, taught)| (taught.hash, at as u32)).collect();
     order.sort_unstable();
@@ -38,7 +38,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
     let mut seen_on: Vec<Sighting> = Vec::new();
     for same in taught.chunk_by(|one, other| one.hash == other.hash) {
         let Occurrence { hash, known, place, .. } = *same[0];
-        // Most passages are seen for the first time, and once.
+        // Most passages are new and occur only once.
         if same.len() == 1 && known.is_new() {
             memory.passages.put(hash, [Known::of(first_page + place, false).0]);
             records += 1;
@@ -49,8 +49,8 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
         if !contexts.is_learned {
             seen_on.clear();
             let earlier = if known.is_new() { pages[place as usize] } else { memory.page(known.page()) };
-            let marks = beside(&earlier.marks, hash);
-            // A page may have a passage several times.
+            let marks = marks_without(&earlier.marks, hash);
+            // A page may contain a passage several times.
             for of_page in same.chunk_by(|one, other| one.place == other.place) {
                 let place = of_page[0].place;
                 let (page, new) = (&pages[place as usize], &new_text[place as usize]);
@@ -63,7 +63,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                 if has_own {
                     contexts.add(number, page);
                 } else if new.is_scattered() {
-                    contexts.take_back();
+                    contexts.remove_latest();
                 }
             }
             contexts.site_pages.add(&seen_on);
@@ -72,7 +72,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                 contexts.site_pages.is_boilerplate(&seen_on, pages_of_site, least_article_bits);
         }
         let has_grown = contexts.site_pages.has_grown(&before);
-        // Includes boilerplate of the former period that was seen again.
+        // This includes boilerplate of the former period that was seen again.
         let has_changed = contexts.is_learned || known.is_new() || contexts.last_added > 0;
         records += u64::from(has_changed || has_grown);
         if has_changed {
@@ -90,10 +90,10 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
     for (hash, known) in others {
         memory.passages.put(hash, [known.0]);
     }
-    memory.go_on(&pages, memory.window.after(records, last_page));
+    memory.advance(&pages, memory.window.after(records, last_page));
 }
 
-/// Numbers the pages of a block among those of their sites.
+/// Returns the pages of a block, each numbered among the pages of its site.
 fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
     let mut pages = block.pages.clone();
     let last_page = memory.last_learned + pages.len() as u32;
@@ -113,14 +113,15 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
     pages
 }
 
-/// The letters of a page, without those that are left out.
+/// The letters of the passages on a page that are not omitted.
 #[derive(Clone, Copy, Default, Debug)]
 struct Letters {
     all: u64,
-    // The letters of new passages, and of those new passages that follow another one.
+    // The letters of new passages.
     new: u64,
+    // The letters of new passages directly after another new passage.
     together: u64,
-    // The letters of long stretches of passages that were all seen before and are all kept.
+    // The letters of long stretches of adjacent passages that were seen before.
     running: u64,
 }
 
@@ -129,12 +130,12 @@ impl Letters {
         self.new > 0 && self.new as f64 >= MOSTLY_NEW * self.all as f64
     }
 
-    /// Returns whether the page, if it has no text of its own, is an edited version of an earlier one.
+    /// Returns whether a page without its own text is an edited version of an earlier page.
     fn is_scattered(&self) -> bool {
         self.new as f64 >= LEAST_SCATTERED * self.all as f64 && self.new > 0
     }
 
-    /// Returns whether the page has new text of its own, and is not a version of an earlier one.
+    /// Returns whether the page has its own new text, and is not a version of an earlier page.
     fn is_own(&self) -> bool {
         let new = self.new as f64;
         let is_together = self.together as f64 >= LEAST_TOGETHER * new;
@@ -142,13 +143,13 @@ impl Letters {
         self.is_mostly_new() || is_part && self.running as f64 <= MOST_SHARED * new
     }
 
-    /// Returns whether the page shares more with earlier ones than a notice has.
+    /// Returns whether the page shares more text with earlier pages than a notice has.
     fn is_version(&self) -> bool {
         !may_be_notice((self.all - self.new) as f64, self.new as f64)
     }
 }
 
-/// Returns the letters of each page of a block, given its passages in the order of their hashes.
+/// Returns the letters of each page of a block. `order` has the hashes and indices of its passages, sorted.
 fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     let mut are_new = vec![false; block.passages.len()];
     for same in order.chunk_by(|(one, _), (other, _)| one == other) {
@@ -180,13 +181,13 @@ fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     letters
 }
 
-/// Returns whether text that a page shares with others may be a notice, given the letters of both it
-/// and the page's own text.
+/// Returns whether the text that a page shares with other pages may be a notice, given the letters of that text and
+/// of the page's own text.
 pub fn may_be_notice(shared: f64, own: f64) -> bool {
     shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
 }
 
-/// Returns whether a page of a block has the passage of a mark.
+/// Returns whether a page of the block contains the passage with a mark.
 fn has_mark(taught: &[&Occurrence], place: u32, mark: u32) -> bool {
     let key = |passage: &&Occurrence| (mark_of(passage.hash), passage.place);
     taught.binary_search_by_key(&(mark, place), key).is_ok()

@@ -1,4 +1,4 @@
-//! What pages have taught so far, for the present period and the one before it, with changes that can be undone.
+//! Stores learned boilerplate for the present and the former period, and can undo changes.
 
 use std::collections::VecDeque;
 
@@ -8,83 +8,83 @@ use super::pages::{Known, Page};
 use super::sharded_table::ShardedTable;
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 
-/// How many contexts of a passage are kept: a passage that is seen in one more context of its site is boilerplate
-/// there.
+/// The number of contexts stored for a passage. With one more context, the passage becomes boilerplate of its site.
 pub const MOST_CONTEXTS: usize = 4;
-/// The columns for a passage that was seen again: those of `SitePages`, then the pages of its contexts, 0 for none.
+/// The columns for a passage that was seen again: the columns of `SitePages`, then the pages of its contexts, 0 for
+/// none.
 pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
-/// What is known by 64-bit keys. The first number of each key is a page, by which the key becomes outdated; pages are
-/// numbered from 1, so it is never 0.
+/// Tables with 64-bit keys. The first number of an entry is a page, which decides when the entry becomes outdated.
+/// Pages are numbered from 1, so it is never 0.
 #[derive(Default)]
 pub struct Memory {
-    /// The number of the last page that was learned from.
+    /// The number of the last page of the last block that ended.
     pub last_learned: u32,
     /// The two periods.
     pub window: Window,
-    // The pages that were learned from, up to the last one: passages are compared by the pages that have them.
+    // The pages of both periods up to `last_learned`.
     pages: VecDeque<Page>,
-    /// By the id of a page, of its first passage or of its last: the number of the page.
+    /// The number of a page, by the ids of the page, of its first passage and of its last passage.
     pub numbers: Periods<1>,
-    /// By the hash of a site: the last page of the last block that has pages of it, and how many pages of it there are.
+    /// By the hash of a site: the last page of the last block with pages of the site, and the number of its pages.
     pub sites: Periods<2>,
-    /// By the local hashes of passages: what is [`Known`] of them.
+    /// [`Known`], by the local hashes of passages.
     pub passages: Periods<1>,
-    /// By the local hashes of passages that were seen again: a row of `Contexts`.
+    /// A row of `Contexts`, by the local hashes of passages that were seen again.
     pub contexts: Periods<CONTEXT_COLUMNS>,
 }
 
-/// How many numbers a key has in each table.
+/// The number of columns of each table.
 pub const WIDTHS: [usize; 4] = [1, 2, 1, CONTEXT_COLUMNS];
 
-/// A moment, to which changes can be undone.
+/// A moment to which changes can be undone.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// The last page that had been learned from.
+    /// `last_learned` of the memory at that moment.
     pub last_learned: u32,
     window: Window,
-    // How much had been recorded of each table.
+    // The number of recorded changes of each table.
     recorded: [usize; 4],
 }
 
 impl Memory {
-    /// Makes an empty memory.
+    /// Creates an empty memory.
     pub fn new(window: Window) -> Memory {
         Memory { window, ..Memory::default() }
     }
 
-    /// Returns the memory that it takes.
+    /// Returns the number of bytes used.
     pub fn size_bytes(&self) -> usize {
         let tables = self.tables().map(Recorded::size_bytes).iter().sum::<usize>();
         tables + self.pages.capacity() * size_of::<Page>()
     }
 
-    /// Returns a page; zeros if it is not kept.
+    /// Returns a page; zeros if it is not stored.
     #[inline]
     pub fn page(&self, number: u32) -> Page {
         let place = number.checked_sub(self.first_page());
         place.and_then(|place| self.pages.get(place as usize)).copied().unwrap_or_default()
     }
 
-    /// Returns the [`Known`] of a passage, by its local hash.
+    /// Returns the [`Known`] of the passage with a local hash.
     #[inline]
     pub fn known(&self, hash: u64) -> Known {
         let found = self.passages.get(hash).map(|[known]| Known(known));
         found.filter(|known| self.window.has(known.page())).unwrap_or_default()
     }
 
-    /// Returns the number of a page that was seen before, by its id.
+    /// Returns the number of the page with an id, if it was seen before.
     pub fn number_of(&self, id: u64) -> Option<u32> {
         self.numbers.get(id).map(|[page]| page).filter(|page| self.window.has(*page))
     }
 
-    /// Returns how many pages of a site were learned from.
+    /// Returns the number of a site's pages, without those of the current block.
     pub fn pages_of_site(&self, site: u32) -> u32 {
         self.sites.get(site.into()).map_or(0, |[last, count]| if self.window.has(last) { count } else { 0 })
     }
 
-    /// Adds pages that were learned from; a new period has tables of its own.
-    pub fn go_on(&mut self, learned: &[Page], window: Window) {
+    /// Adds the pages of a block that ended. If `window` has a new period, begins it in all tables.
+    pub fn advance(&mut self, learned: &[Page], window: Window) {
         if window.present_from != self.window.present_from {
             self.tables_mut().into_iter().for_each(Recorded::begin_period);
         }
@@ -93,7 +93,7 @@ impl Memory {
         self.window = window;
     }
 
-    /// Returns this moment.
+    /// Returns the current moment.
     pub fn moment(&self) -> Moment {
         let recorded = self.tables().map(Recorded::count);
         Moment { last_learned: self.last_learned, window: self.window, recorded }
@@ -108,14 +108,14 @@ impl Memory {
         self.tables_mut().into_iter().zip(moment.recorded).for_each(|(table, count)| table.undo_to(count));
     }
 
-    /// Makes all changes final: forgets how to undo them, and what is outdated.
+    /// Makes all changes permanent: drops the data needed to undo them, and outdated pages.
     pub fn keep(&mut self) {
         self.tables_mut().into_iter().for_each(Recorded::keep);
         let outdated = self.window.former_from.saturating_sub(self.first_page());
         self.pages.drain(..outdated as usize);
     }
 
-    /// Returns what was put into each table since a moment.
+    /// Returns the entries put into each table since a moment.
     pub fn puts_since(&self, moment: &Moment) -> [Puts; 4] {
         let mut recorded = moment.recorded.into_iter();
         self.tables().map(|table| table.puts_since(recorded.next().unwrap_or(0)))
@@ -126,7 +126,7 @@ impl Memory {
         self.tables().map(Recorded::all)
     }
 
-    /// Puts entries into each table; those that are recorded can be undone.
+    /// Puts entries into each table. They can be undone if `is_recorded`.
     pub fn put_all(&mut self, puts: &[Puts; 4], is_recorded: bool) {
         self.tables_mut().into_iter().zip(puts).for_each(|(table, puts)| table.put_all(puts, is_recorded));
     }
@@ -144,16 +144,17 @@ impl Memory {
     }
 }
 
-/// Two periods of pages. A period ends with the block that brings the number of records to its capacity.
+/// The present and the former period of pages. A period ends with the block with which its records reach the
+/// capacity.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// At least 1.
+    /// The number of records with which a period ends, at least 1.
     pub capacity: u64,
-    /// The records of the present period.
+    /// The number of records in the present period.
     pub count: u64,
     /// The number of the first page of the present period.
     pub present_from: u32,
-    /// The number of the first page of the period before it.
+    /// The number of the first page of the former period.
     pub former_from: u32,
 }
 
@@ -163,7 +164,7 @@ impl Window {
         Window { capacity, count: 0, present_from: 1, former_from: 1 }
     }
 
-    /// Returns the window after `records` more records, the last of which are of `last_page`.
+    /// Returns the window after a block that ends with `last_page` and adds `records` records.
     pub fn after(&self, records: u64, last_page: u32) -> Window {
         let count = self.count + records;
         if count < self.capacity {
@@ -172,20 +173,19 @@ impl Window {
         Window { count: 0, present_from: last_page + 1, former_from: self.present_from, ..*self }
     }
 
-    /// Returns whether a page belongs to one of the two periods; 0 stands for no page.
+    /// Returns whether a page belongs to one of the two periods; false for 0, which means no page.
     #[inline]
     pub fn has(&self, page: u32) -> bool {
         page >= self.former_from
     }
 }
 
-/// Keys and their numbers, one key after the other, in the order in which they were put; if a key occurs several
-/// times, its last numbers count.
+/// Entries in the order in which they were put into a table. If a key occurs several times, the last entry wins.
 #[derive(Clone, Default, Debug)]
 pub struct Puts {
     /// The keys.
     pub keys: Vec<u64>,
-    /// As many numbers for each key as the table has columns.
+    /// The rows of all keys, concatenated.
     pub rows: Vec<u32>,
 }
 
@@ -196,15 +196,15 @@ impl<const C: usize> FromIterator<(u64, [u32; C])> for Puts {
     }
 }
 
-/// A table whose changes can be undone, whatever its width.
+/// A table of any width whose changes can be undone.
 trait Recorded {
-    /// Begins a period: the present one becomes the former one, which is outdated.
+    /// Begins a period: the present period becomes the former period, which is dropped.
     fn begin_period(&mut self);
-    /// Returns how much was recorded.
+    /// Returns the number of recorded changes.
     fn count(&self) -> usize;
-    /// Undoes the changes recorded after the first `count`.
+    /// Undoes all changes but the first `count`.
     fn undo_to(&mut self, count: usize);
-    /// Forgets what was recorded.
+    /// Makes the recorded changes permanent.
     fn keep(&mut self);
     fn puts_since(&self, count: usize) -> Puts;
     fn all(&self) -> Puts;
@@ -212,13 +212,13 @@ trait Recorded {
     fn size_bytes(&self) -> usize;
 }
 
-/// The tables of the present period and of the one before; entries of the present one take precedence.
+/// The tables of the present and the former period; entries of the present period take precedence.
 #[derive(Default)]
 pub struct Periods<const C: usize> {
     present: ShardedTable<C>,
     former: ShardedTable<C>,
-    // To undo changes that are not kept: each entry that was put, with its former numbers, or None where a period
-    // began; and the tables that became outdated when periods began.
+    // The changes that can be undone: each entry that was put, with its previous numbers, or None for the beginning
+    // of a period; and the tables that became outdated when periods began.
     recorded: Vec<Option<Put<C>>>,
     outdated: Vec<ShardedTable<C>>,
 }

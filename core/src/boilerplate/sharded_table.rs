@@ -1,5 +1,5 @@
-//! A hash table from 64-bit keys to a few numbers, which grows without a pause: a large one is cut into shards that
-//! grow one at a time, so that an insertion waits only for a 256th of the table to grow.
+//! A hash table from 64-bit keys to a few numbers. A large table is divided into 256 shards that grow one at a time,
+//! so an insertion never waits for the whole table to grow.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,17 +7,17 @@ use hashbrown::HashTable;
 
 use crate::hashing::BASE;
 
-/// A key and its numbers, without the gap that a number of 64 bits would need.
+/// A key and its numbers. The key is split, because a 64-bit number would need padding.
 type Row<const C: usize> = ([u32; 2], [u32; C]);
 
 const SHARD_BITS: u32 = 8;
-// A smaller table has one shard, since many stay small.
+// A smaller table has only one shard, because many tables stay small.
 const UNDIVIDED_ROWS: usize = 4_096;
 
-/// Maps each key to a few numbers; the first of them is never 0.
+/// Maps each key to a few numbers, the first of which is never 0.
 pub struct ShardedTable<const C: usize> {
     shards: Vec<HashTable<Row<C>>>,
-    // Keys are hashes, but of texts that anybody can write: without a secret, all of them could be made to collide.
+    // Anyone can write texts whose keys collide in the table, unless the seed is secret.
     seed: u64,
 }
 
@@ -28,7 +28,7 @@ impl<const C: usize> Default for ShardedTable<C> {
 }
 
 impl<const C: usize> ShardedTable<C> {
-    /// Returns the memory that it takes, with the room for more keys.
+    /// Returns the number of bytes used, including the space for more keys.
     pub fn size_bytes(&self) -> usize {
         self.shards.iter().map(HashTable::allocation_size).sum()
     }
@@ -40,7 +40,8 @@ impl<const C: usize> ShardedTable<C> {
         self.shards[self.shard(hash)].find(hash, |row| row.0 == halves(key)).map(|row| row.1)
     }
 
-    /// Sets the numbers of a key, or removes the key if the first is 0; returns its former numbers, or zeros.
+    /// Sets the numbers of a key, or removes the key if the first number is 0. Returns the previous numbers, or
+    /// zeros.
     pub fn put(&mut self, key: u64, numbers: [u32; C]) -> [u32; C] {
         if self.shards.len() == 1 && self.shards[0].len() == UNDIVIDED_ROWS {
             self.divide();
@@ -60,7 +61,7 @@ impl<const C: usize> ShardedTable<C> {
         }
     }
 
-    /// Returns all keys and their numbers, in no order.
+    /// Returns all keys and their numbers, in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, [u32; C])> + '_ {
         self.shards.iter().flatten().map(|(key, numbers)| (joined(*key), *numbers))
     }
@@ -75,14 +76,14 @@ impl<const C: usize> ShardedTable<C> {
         }
     }
 
-    /// Returns the shard of a hash, by other bits than those by which it finds the key.
+    /// Returns the shard of a hash. It depends on bits that the shard does not use to find the key.
     #[inline]
     fn shard(&self, hash: u64) -> usize {
         if self.shards.len() == 1 { 0 } else { (hash >> 48) as usize & ((1 << SHARD_BITS) - 1) }
     }
 }
 
-/// Returns a hash of a key: both halves of a product, one folded onto the other.
+/// Returns a hash of a key: the exclusive or of the two halves of a product.
 #[inline]
 fn hash(key: u64, seed: u64) -> u64 {
     let product = u128::from(key ^ seed) * u128::from(BASE);
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
     use crate::hashing::mixed;
 
-    /// Puts keys, of which many come again, and removes some; compares with the standard map.
+    /// Puts and removes keys, many of them repeatedly, and compares the table with a standard map.
     fn compare(keys: u64, steps: u64) {
         let (mut table, mut model) = (ShardedTable::<2>::default(), HashMap::new());
         for step in 0..steps {
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_however_many_come_and_go() {
+    fn tables_of_all_sizes_agree_with_a_standard_map() {
         compare(0, 0);
         compare(20, 2_000);
         compare(3_000, 20_000);

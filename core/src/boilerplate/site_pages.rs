@@ -1,46 +1,48 @@
-//! The pages of one site on which a passage was seen, however alike they are.
+//! The pages of a site that contain a passage, even if the pages share their marks.
 //!
-//! The longest passages of a site's own boilerplate may be longer than those of its articles. Then all of its pages
-//! share their marks, and no page is another context. But a passage belongs to its site if it is on a fair share of the
-//! site's pages, around different articles. If it is on half of the pages, three articles suffice, or two that have
-//! hardly anything else in common. A story that a platform publishes many times does not belong to the site: the pages
-//! with it have little other new text. For such pages, many more articles are needed, on half of the pages: a notice
-//! that replaces articles is on most pages of its site, a story on few.
+//! The longest boilerplate of a site may be longer than the passages of its articles. Then all pages of the site
+//! have the same marks, and no page is a new context. But a passage is also boilerplate if it is on a fair share of
+//! the site's pages, next to the text of different articles. If it is on half of the pages, three articles are
+//! enough, or two that have little else in common. A story that a platform publishes many times is not boilerplate;
+//! the pages with it have little other new text. If the pages with a passage are of this kind, the passage must be
+//! on half of the site's pages, with many more articles: a notice that replaces articles is on most pages of its
+//! site, a story on few.
 //!
-//! Articles are counted in a set of 32 bits, in which each sets one: about 8 articles set 7 bits, about 34 set 21.
+//! Articles are counted in a set of 32 bits, in which each article sets one bit: about 8 articles set 7 bits, about
+//! 34 articles set 21.
 
 use std::collections::HashMap;
 
 use super::pages::{Block, Origin};
 
-/// The numbers that are kept of a passage.
+/// The number of columns stored for a passage.
 pub const COLUMNS: usize = 4;
 
-// How many times as many articles are needed if their pages have little other text.
+// The factor by which the needed article bits increase if the pages have little other text.
 const MANY_TIMES: u32 = 3;
-/// How many articles suffice if half of the pages have the passage.
+/// The number of article bits that is enough if half of the pages contain the passage.
 pub const FEW: u32 = 3;
-// A passage is on at least one in this many pages of its site, from the first one with it on.
+// The reciprocals of a fair share and of half of the site's pages, counted from the first page with the passage.
 const FAIR_SHARE: i64 = 10;
 const MOST: i64 = 2;
 
-/// A page that has the passage.
+/// A page that contains the passage.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting {
-    /// Its number.
+    /// The number of the page.
     pub page: u32,
-    /// Where it comes from, with its number among the pages of its site.
+    /// The origin of the page, with its number among the pages of the site.
     pub origin: Origin,
-    /// Whether it has new text of its own.
+    /// Whether the page has its own new text.
     pub has_own: bool,
-    /// Whether it is mostly new, and apart from an earlier page with the passage.
+    /// Whether the page is mostly new, and has little in common with an earlier page that contains the passage.
     pub is_apart: bool,
-    /// Whether it shares more text with earlier pages than a notice has.
+    /// Whether the page shares more text with earlier pages than a notice has.
     pub is_version: bool,
 }
 
-/// Returns the pages of a site in a block that have each of some passages; `before` are the numbers of the last page
-/// before the block: among all pages, and among those of the site.
+/// Returns the pages of a site in a block that contain each of some passages. `before` has two numbers of the last
+/// page before the block: among all pages, and among the pages of the site.
 pub fn sightings(
     hashes: impl Iterator<Item = u64>,
     block: &Block,
@@ -54,7 +56,7 @@ pub fn sightings(
         let (page, origin) = (last_page + 1 + place as u32, Origin { number, ..page.origin });
         let of_page = block.passages_from(place).iter();
         for passage in of_page.take_while(|each| each.place as usize == place) {
-            // A page may have a passage several times.
+            // A page may contain a passage several times.
             let is_first = |seen_on: &&mut Vec<Sighting>| seen_on.last().is_none_or(|last| last.page != page);
             if let Some(seen_on) = found.get_mut(&passage.hash).filter(is_first) {
                 seen_on.push(Sighting { page, origin, has_own: false, is_apart: false, is_version: false });
@@ -64,12 +66,13 @@ pub fn sightings(
     found
 }
 
-/// The pages of a site that have a passage.
+/// The pages of a site that contain a passage.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct SitePages {
-    /// The first page with it that is observed; 0 if the passage was not seen.
+    /// The first counted page with the passage; 0 if there is none.
     pub first: u32,
-    // The sets of the articles that have it amid text of their own, and of all articles that have it.
+    // The set of articles whose pages have their own text around the passage, and the set of all articles with the
+    // passage.
     amid_own: u32,
     articles: u32,
     pages: u64,
@@ -78,19 +81,19 @@ pub struct SitePages {
 }
 
 impl SitePages {
-    /// Returns the pages of a passage that was seen on this page alone.
+    /// Returns the pages of a passage that was seen only on this page.
     pub fn begun(page: u32, origin: Origin) -> SitePages {
         let bit = origin.article_bit();
         SitePages { first: page, amid_own: bit, articles: bit, pages: 1, origin }
     }
 
-    /// Reads a row of a table; `origin` is that of the first page.
+    /// Reads a row of a table; `origin` is the origin of the first page.
     pub fn of_row(row: [u32; COLUMNS], origin: Origin) -> SitePages {
         let [first, amid_own, articles, pages] = row;
         SitePages { first, amid_own, articles, pages: pages.into(), origin }
     }
 
-    /// Returns the row of a table that keeps them.
+    /// Returns the row to store in a table.
     pub fn row(&self) -> [u32; COLUMNS] {
         [self.first, self.amid_own, self.articles, self.pages as u32]
     }
@@ -100,7 +103,7 @@ impl SitePages {
         self.origin.site
     }
 
-    /// Adds those pages of a block that have the passage.
+    /// Adds the pages of a block that contain the passage.
     pub fn add(&mut self, seen_on: &[Sighting]) {
         let mut rest = seen_on;
         if self.pages == 0 {
@@ -121,14 +124,14 @@ impl SitePages {
         self.row() != before.row() && (before.pages > 0 || self.pages > 1)
     }
 
-    /// Returns whether, with one more page, a few articles of the site have the passage, and half of its pages have it.
+    /// Returns whether, with one more page, `FEW` articles and half of the site's pages contain the passage.
     pub fn is_shared(&self, origin: &Origin, pages_of_site: u32) -> bool {
         let span = i64::from(pages_of_site) - i64::from(self.origin.number) + 1;
         let articles = self.articles | origin.article_bit();
         articles.count_ones() >= FEW && (self.pages as i64 + 1) * MOST >= span
     }
 
-    /// Returns whether the passage is boilerplate of its site; `seen_on` are its latest pages.
+    /// Returns whether the passage is boilerplate of its site. `seen_on` are the pages added last.
     pub fn is_boilerplate(&self, seen_on: &[Sighting], pages_of_site: u32, least_bits: u32) -> bool {
         if self.site() == 0 {
             return false;

@@ -1,5 +1,5 @@
-//! Changes of a learner are made in steps, such as batches: a step can be undone, and its changes stored. A step may
-//! contain others.
+//! The steps in which a learner changes, such as batches. A step can be undone, and its changes can be stored. Steps
+//! may be nested.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use super::learner::{Learner, StepStart};
 use super::memory::{Puts, Window};
 use super::pages::{Block, Occurrence, Page};
 
-// Blocks of earlier versions had up to this many pages.
+// The most pages of a block in any earlier version.
 const MOST_BLOCK_PAGES: usize = 64;
 
 impl Learner {
-    /// Returns how many steps have begun that were neither kept nor undone.
+    /// Returns the number of open steps.
     pub fn depth(&self) -> usize {
         self.steps.len()
     }
 
-    /// Begins a step.
+    /// Opens a step.
     pub fn begin(&mut self) {
         self.steps.push(StepStart {
             moment: self.memory.moment(),
@@ -27,13 +27,13 @@ impl Learner {
         });
     }
 
-    /// Ends the last step that has begun, if there is one, and keeps its changes.
+    /// Ends the innermost open step, if any, and keeps its changes.
     pub fn keep(&mut self) {
         self.steps.pop();
         self.forget_undoable();
     }
 
-    /// Ends the last step that has begun, if there is one, and undoes its changes.
+    /// Ends the innermost open step, if any, and undoes its changes.
     pub fn undo(&mut self) {
         let Some(step) = self.steps.pop() else { return };
         self.memory.undo_to(&step.moment);
@@ -45,23 +45,23 @@ impl Learner {
         self.forget_undoable();
     }
 
-    /// Returns the changes of the last step that has begun; None if no step has begun.
+    /// Returns the changes of the innermost open step; None if no step is open.
     pub fn changes(&self) -> Option<Changes> {
-        let StepStart { moment, pages: waited, .. } = self.steps.last()?;
-        // Of the pages that waited when the step began, either all or none have been learned from.
+        let StepStart { moment, pages: earlier, .. } = self.steps.last()?;
+        // The block that was current when the step began has either ended, with all its earlier pages, or not.
         let has_ended = self.memory.last_learned > moment.last_learned;
-        let (skipped, waiting) = if has_ended { (*waited, 0) } else { (0, *waited) };
+        let (skipped, waiting) = if has_ended { (*earlier, 0) } else { (0, *earlier) };
         let tables = self.memory.puts_since(moment);
         Some(self.new_changes(tables, moment.last_learned + 1, skipped, waiting))
     }
 
-    /// Returns all that is known, as if one step had taught it: for comparisons.
+    /// Returns the whole memory as the changes of one step, for comparisons.
     pub fn everything(&self) -> Changes {
         self.new_changes(self.memory.all(), self.memory.window.former_from, 0, 0)
     }
 
-    /// Returns changes with the pages from `first` on, leaving out the first `skipped` that were learned from and the
-    /// first `waiting` that wait.
+    /// Returns changes with the pages from `first` on, without the first `skipped` pages of the memory and the first
+    /// `waiting` pages of the current block.
     fn new_changes(&self, tables: [Puts; 4], first: u32, skipped: usize, waiting: usize) -> Changes {
         let memory = &self.memory;
         let learned: Vec<Page> = (first..=memory.last_learned).map(|number| memory.page(number)).collect();
@@ -79,8 +79,8 @@ impl Learner {
         }
     }
 
-    /// Applies the changes of the next step. The first changes that are applied need not be those of the first step:
-    /// earlier ones may be outdated.
+    /// Applies the changes of the next step. A new learner accepts the changes of any step, since earlier changes
+    /// may be outdated.
     pub fn apply(&mut self, changes: &Changes) -> Result<(), Refusal> {
         let most = self.pace.block_pages.max(MOST_BLOCK_PAGES);
         if (changes.last_page - changes.last_learned) as usize >= most {
@@ -94,11 +94,11 @@ impl Learner {
             (self.last_page(), self.memory.last_learned, self.memory.window)
         };
         if !is_next(changes, last_page, last_learned, &window) {
-            return Err(Refusal("it does not follow what was learned before it"));
+            return Err(Refusal("it does not follow the last step"));
         }
         if is_first {
             (self.memory.last_learned, self.memory.window) = (last_learned, window);
-            // Nothing is known of these pages, or needed.
+            // The earlier pages of the block are unknown, and are not needed.
             self.block.pages = vec![Page::default(); (last_page - last_learned) as usize];
         }
         self.add_pages(changes);
@@ -110,7 +110,7 @@ impl Learner {
         Ok(())
     }
 
-    /// Adds the pages of changes: those that were learned from, and those that wait.
+    /// Adds the pages of changes to the memory, if their block has ended, or to the current block.
     fn add_pages(&mut self, changes: &Changes) {
         let later = changes.block();
         let before = self.block.pages.len();
@@ -125,7 +125,7 @@ impl Learner {
         for (page, number) in pages.iter_mut().zip(numbers) {
             page.origin.number = *number;
         }
-        self.memory.go_on(&pages, changes.window);
+        self.memory.advance(&pages, changes.window);
         self.end_block(block);
         self.extend_block(later, learned - before..changes.pages.len());
     }
@@ -138,11 +138,11 @@ impl Learner {
     }
 }
 
-/// Returns whether a step that began in a state can have made these changes.
+/// Returns whether a step that began in the given state can have these changes.
 fn is_next(changes: &Changes, last_page: u32, last_learned: u32, window: &Window) -> bool {
     let count = i64::from(changes.last_learned) - i64::from(last_learned);
     let waiting = i64::from(last_page - last_learned);
-    // When a block ends, all pages that wait are learned from.
+    // A block ends with all its pages.
     let is_possible = if count == 0 { changes.window == *window } else { count >= waiting };
     is_possible
         && changes.first_page() == last_page + 1
@@ -165,8 +165,8 @@ mod tests {
         Learner::new(Pace { block_pages: 3, end_passages: 4, period_records: 60, least_article_bits: 2 })
     }
 
-    /// Lets a learner see some pages, which share passages with each other.
-    fn see(learner: &mut Learner, numbers: Range<u64>) -> Vec<bool> {
+    /// Filters pages that share passages with each other.
+    fn filter(learner: &mut Learner, numbers: Range<u64>) -> Vec<bool> {
         let mut all = Vec::new();
         for number in numbers {
             let hash =
@@ -197,7 +197,7 @@ mod tests {
         all
     }
 
-    /// Returns all that is known, but for the order of keys.
+    /// Returns the contents of the memory, with sorted keys.
     fn known(learner: &Learner) -> String {
         let mut known = learner.everything();
         for (puts, width) in known.tables.iter_mut().zip(WIDTHS) {
@@ -212,22 +212,22 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_undone_whatever_they_contain() {
+    fn nested_steps_and_steps_with_many_blocks_are_undone() {
         let mut learner = learner();
         for start in (0..300).step_by(10) {
             let before = known(&learner);
             learner.begin();
-            let expected = see(&mut learner, start..start + 10);
+            let expected = filter(&mut learner, start..start + 10);
             learner.begin();
-            see(&mut learner, start + 100..start + 120);
+            filter(&mut learner, start + 100..start + 120);
             learner.keep();
             learner.undo();
             assert_eq!(known(&learner), before);
             learner.begin();
-            assert_eq!(see(&mut learner, start..start + 10), expected);
+            assert_eq!(filter(&mut learner, start..start + 10), expected);
             let within = known(&learner);
             learner.begin();
-            see(&mut learner, start + 50..start + 60);
+            filter(&mut learner, start + 50..start + 60);
             learner.undo();
             assert_eq!(known(&learner), within);
             learner.keep();
@@ -238,16 +238,16 @@ mod tests {
     }
 
     #[test]
-    fn applied_changes_give_an_equal_learner() {
+    fn applying_all_changes_gives_an_equal_learner() {
         let (mut one, mut other) = (learner(), learner());
         for start in (0..300).step_by(7) {
             one.begin();
-            see(&mut one, start..start + 7);
+            filter(&mut one, start..start + 7);
             let changes = one.changes().expect("a step has begun");
             one.keep();
             assert_eq!(other.apply(&changes), Ok(()));
             assert!(other.apply(&changes).is_err() || changes.pages.is_empty());
         }
-        assert_eq!(see(&mut one, 400..500), see(&mut other, 400..500));
+        assert_eq!(filter(&mut one, 400..500), filter(&mut other, 400..500));
     }
 }

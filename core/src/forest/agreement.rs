@@ -1,7 +1,8 @@
-//! When two whole texts agree: the second test of the profile `verified`, after a representative in common.
+//! Decides whether two whole texts agree: the second test of the profile `verified`, for texts that have a
+//! representative in common.
 //!
-//! The resemblance of two texts is the share of their distinct runs of tokens that both have (Broder 1997), estimated
-//! from their sketches. Every step is a single operation on doubles, in one order: the same bits on every machine.
+//! The resemblance of two texts is the share of their distinct runs of tokens that occur in both (Broder 1997). It is
+//! estimated from their sketches, with floating-point operations in a fixed order, so all machines get the same bits.
 
 use std::cmp::Ordering;
 use std::mem::offset_of;
@@ -13,7 +14,7 @@ use crate::hashing::murmur128;
 use crate::names::differences;
 use crate::signature::{REPRESENTATIVES, Text, WORDS};
 
-/// The rules by which two texts agree: the fields of `Agreement` that compare them (`fingerprint/agreement.py`).
+/// The thresholds for two texts to agree; each is documented in `Agreement` in `fingerprint/agreement.py`.
 #[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 #[derive(Clone, Copy, Debug)]
 pub struct Agreement {
@@ -57,46 +58,48 @@ const ADDRESS_BITS: u32 = 26;
 const PERIOD: u64 = (1 << (u64::BITS - ADDRESS_BITS * ADDRESSES as u32)) - 1;
 
 impl Text {
-    /// Returns the link's bits, or the id's, as the highest bits; 0 if there is none.
+    /// Returns the bits of the link (place 0) or the id (place 1) as the highest bits; 0 if the text has none.
     fn address(&self, place: usize) -> u64 {
         let bits = self.origin << (ADDRESS_BITS * place as u32);
         bits >> (u64::BITS - ADDRESS_BITS) << (u64::BITS - ADDRESS_BITS)
     }
 }
 
-/// The comparison of two texts, as `Comparison` reads it (`fingerprint/agreement.py`).
+/// The comparison of two texts, in the layout that `Comparison` in `fingerprint/agreement.py` reads.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C, packed)]
 pub struct Comparison {
-    /// Estimated, 0 to 1.
+    /// The estimated resemblance, 0 to 1.
     pub resemblance: f64,
     /// The resemblance (inclusive) that texts of this length need to agree.
     pub needed: f64,
-    /// How many figures of the text with fewer are not in the other, estimated.
+    /// The estimated number of figures that the text with fewer figures has and the other text lacks.
     pub replaced: f64,
-    /// How many figures (inclusive) may be missing there.
+    /// The largest number of replaced figures (inclusive) with which the texts can agree.
     pub replaceable: f64,
-    /// Whether they are one form, filled in with other names.
+    /// Whether the texts are the same form, filled in with different names.
     pub is_form: bool,
-    /// The share of the smaller text that is in the other, estimated, 0 to 1.
+    /// The estimated share of the smaller text that is in the larger text, 0 to 1.
     pub contained: f64,
-    /// The size of the smaller text as a share of the other's, 0 to 1.
+    /// The size of the smaller text divided by the size of the larger text, 0 to 1.
     pub share: f64,
-    /// Whether they agree.
+    /// Whether the texts agree.
     pub agree: bool,
-    /// Whether one may join a cluster whose root is the other.
+    /// Whether the first text may join a cluster whose root is the second.
     pub may_join: bool,
-    /// Whether the smaller one is a part of the other.
+    /// Whether the smaller text is a part of the larger.
     pub is_part: bool,
-    /// The ways in which one may join a tree, by the test against the other as a near member.
+    /// The ways in which the first text may join a tree, if the second is a near member of that tree.
     pub by_member: u8,
-    /// The ways in which one may join a tree, by the test against the other as its root.
+    /// The ways in which the first text may join a tree, if the second is its root.
     pub to_root: u8,
 }
 
+// The number of codes that a bin can have when it is not empty.
+
 const CODES: f64 = 3.0;
 
-/// Estimates how much two texts resemble each other, 0 to 1, from 2 bits of each bin of their sketches.
+/// Estimates the resemblance of two texts, 0 to 1, from their sketches, which have 2 bits per bin.
 ///
 /// The root mean square error is about 0.04; see `test_estimated_resemblance_is_near_the_true_one`.
 #[inline]
@@ -108,25 +111,26 @@ pub fn resemblance(one: &[u64; WORDS], other: &[u64; WORDS]) -> f64 {
         in_both += (in_one & in_other).count_ones();
         different += filled(one ^ other).count_ones();
     }
-    // Different runs have equal codes by chance once in 3 times. Whole numbers, so that equal sketches give just 1.
+    // Different runs have equal codes with probability 1/3. All terms are integers, so equal sketches give exactly 1.
     let same = CODES * f64::from(in_either - different) - f64::from(in_both);
     (same / ((CODES - 1.0) * f64::from(in_either.max(1)))).clamp(0.0, 1.0)
 }
 
-/// Returns 1 for each pair of bits that is not 0, in its place.
+/// Replaces each pair of bits by 01 if it is not 00.
 #[inline]
 fn filled(word: u64) -> u64 {
     (word | word >> 1) & 0x5555_5555_5555_5555
 }
 
-/// The least number of figures that two texts do not share, by the number of bits in which their odd sketches differ.
+/// The least number of figures that only one of two texts has, by the number of bits in which their odd sketches
+/// differ.
 ///
-/// It is the least within about a standard deviation; few figures hardly ever share a bit. If half of the bits differ,
-/// nothing can be estimated.
+/// The estimate is lowered by about one standard deviation; few figures rarely share a bit. When half of the bits
+/// differ, the number cannot be estimated.
 const UNSHARED: [f64; 65] = {
     let (mut unshared, mut bits) = ([0.0; 65], 1);
-    // After `count` figures, a bit is more probably even than odd, by `bias`; two bits are more probably equal than
-    // not, by `common`.
+    // After `count` figures, `bias` is how much more probably a bit is even than odd, and `common` how much more
+    // probably two bits are equal than different.
     let (mut count, mut bias, mut common) = (0.0, 1.0, 1.0);
     while bits <= 64 {
         let odd = bits as f64 - 0.5;
@@ -148,12 +152,13 @@ const UNSHARED: [f64; 65] = {
 const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
-    /// Whether two texts are the same form with other names filled in. `replaced` is how many figures differ, `own`
-    /// how many runs only the smaller text has, `longer` by how many units the first text is longer.
+    /// Returns whether two texts are the same form, filled in with different names. `replaced` is the number of
+    /// figures that differ, `own` the number of runs in the smaller text only, `longer` the length difference in
+    /// units.
     fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_a_word: f64, longer: f64) -> bool {
         let [words, differ, others, more] = differences(sketches[0], sketches[1]);
         let units_a_word = 2.0 / runs_a_word;
-        // A name with one more word makes the text longer at each of its two to six places.
+        // A name with an additional word makes the text longer wherever the name occurs, two to six times.
         let unexplained = (longer - 4.0 * more * units_a_word).abs();
         let least = if replaced > 0.0 { 1.0 } else { self.names };
         differ - more.abs() >= least
@@ -163,13 +168,13 @@ impl Agreement {
             && unexplained <= (self.other_words + 2.0 * more.abs()) * units_a_word
     }
 
-    /// Compares two texts. Their order matters only for versions of an article, and for the root.
+    /// Compares two texts. The order matters only for `by_member` and `to_root`.
     #[inline]
     pub fn compare(&self, one: &Text, other: &Text) -> Comparison {
         let resemblance = resemblance(&one.sketch, &other.sketch);
         let [units, runs, figures] =
             [(one.units, other.units), (one.runs, other.runs), (one.figures, other.figures)]
-                // In a damaged index, the packed values need not be in the order of the numbers.
+                // Compare unpacked numbers: in a damaged index, packed values may be in another order.
                 .map(|(one, other)| (f64::from(one.number()), f64::from(other.number())))
                 .map(|(one, other)| (one.min(other), one.max(other)));
         let shorter = units.0;
@@ -180,15 +185,15 @@ impl Agreement {
             f64::max(unshared - (figures.1 - figures.0), 0.0) / 2.0
         };
         let pairs = missing(one.pair_sketch, other.pair_sketch);
-        // A replaced figure changes two pairs; a single changed pair shows where something was inserted.
+        // A replaced figure changes two pairs, while an insertion changes only one.
         let moved = if pairs > 1.0 { pairs / 2.0 } else { 0.0 };
         let replaced = f64::max(missing(one.figure_sketch, other.figure_sketch), moved);
         let (smaller, larger) = (runs.0.max(1.0), runs.1.max(1.0));
         // With J = shared / (all - shared), shared is J * all / (1 + J).
         let shared = resemblance * (smaller + larger) / (1.0 + resemblance);
         let contained = f64::min(shared / smaller, 1.0);
-        // Other words in the same places make it the same form, filled in anew. A changed word changes twice as many
-        // runs of characters.
+        // Texts with different words in the same places are one form, filled in twice. A changed word changes twice
+        // as many runs of characters as runs of words.
         let runs_a_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
         let own = smaller - shared;
         let has_own = own >= f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
@@ -197,11 +202,11 @@ impl Agreement {
         if are_balanced(self.form_balance) {
             most_figures = figures.0 * self.form_figure_share;
         }
-        // Last year's notice, partly rewritten, perhaps with an additional line.
+        // A reissued notice, such as last year's, partly rewritten and perhaps with an additional line.
         if are_balanced(self.reissue_balance) {
             most_figures = most_figures.min(figures.0 * self.reissue_difference * smaller / own);
         }
-        // The added half rounds the share.
+        // Adding 0.5 rounds the share.
         let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
             .min(most_figures)
             .min(self.most_figures);
@@ -212,10 +217,10 @@ impl Agreement {
             && self.is_form(names, replaced, own, runs_a_word, longer);
         let share = smaller / larger;
         let have_figures = replaced <= replaceable && !is_form;
-        // The share that two texts of equal length with the needed resemblance have in common: with a smaller one, such
-        // texts would agree as excerpts without that resemblance.
+        // Two texts of equal length that just have the needed resemblance have this share in common. With a lower
+        // threshold, texts without the needed resemblance would agree as excerpts.
         let in_common = f64::max(self.least_contained, 2.0 * needed / (1.0 + needed));
-        // Whether they agree if each threshold is lowered by `slack`.
+        // Whether the texts agree if each threshold is lowered by `slack`.
         let agree = |slack: f64| {
             let is_excerpt = contained >= in_common - slack
                 && share >= self.excerpt_share - slack
@@ -227,7 +232,7 @@ impl Agreement {
         let is_close = agrees && resemblance >= self.member_resemblance;
         let has_root = have_figures && resemblance >= self.resemblance - self.member_slack;
         let of_other = contained * smaller / f64::from(other.runs.number()).max(1.0);
-        let goes_on = ByAgreement::share_address(one, other)
+        let is_version = ByAgreement::share_address(one, other)
             && resemblance >= self.version_resemblance
             && of_other >= self.version_share;
         let way = |is_open: bool, way: u8| if is_open { way } else { 0 };
@@ -242,7 +247,7 @@ impl Agreement {
             agree: agrees,
             may_join,
             is_part: have_figures && is_part && shorter >= self.part_units,
-            by_member: way(agrees, BY_ROOT) | way(is_close, BY_MEMBER) | way(goes_on, BY_ADDRESS),
+            by_member: way(agrees, BY_ROOT) | way(is_close, BY_MEMBER) | way(is_version, BY_ADDRESS),
             to_root: way(may_join, BY_ROOT)
                 | way(has_root, BY_MEMBER)
                 | way(of_other >= self.version_root, BY_ADDRESS),
@@ -250,10 +255,10 @@ impl Agreement {
     }
 }
 
-/// The relation of `verified`: texts with a representative in common that agree as a whole are near.
+/// The relation of `verified`: two texts are near if they have a representative in common and agree as a whole.
 #[derive(Clone, Copy)]
 pub struct ByAgreement {
-    /// The largest distance between two simhashes in common, inclusive, at most 3; minhashes must be equal.
+    /// The largest distance (inclusive) at which two simhashes are in common, at most 3; minhashes must be equal.
     pub max_distance_bits: u32,
     /// When two whole texts agree.
     pub agreement: Agreement,
@@ -281,8 +286,8 @@ impl Relation for ByAgreement {
         if place < REPRESENTATIVES {
             return text.representatives[place];
         }
-        // The link, or else the id, as an exact key whose first bits are its term. Without either, the first
-        // representative is repeated.
+        // The link, or the id if there is no link, as an exact key whose first bits are its term. A text without link
+        // and id repeats its first representative.
         let kind = usize::from(text.address(0) == 0);
         match text.address(kind) {
             0 => text.representatives[0],

@@ -1,4 +1,4 @@
-//! Columns that grow by a chunk at a time, so that hardly anything is ever copied.
+//! Columns that grow by one chunk at a time, so that growing rarely copies items.
 
 use std::ops::{Index, IndexMut};
 
@@ -10,7 +10,8 @@ const CHUNK: usize = 1 << CHUNK_BITS;
 
 enum Chunk<T> {
     Small(Vec<T>),
-    /// Memory in huge pages, where the system has them: random look-ups wait less for the processor's page tables.
+    /// Memory in huge pages, if the system has them: random look-ups then miss the processor's page tables less
+    /// often.
     Large(MmapMut),
 }
 
@@ -40,7 +41,7 @@ impl<T: Pod> Chunk<T> {
     }
 }
 
-/// Items by their number.
+/// Numbered items.
 pub struct Chunks<T> {
     chunks: Vec<Chunk<T>>,
     len: usize,
@@ -53,7 +54,7 @@ impl<T> Default for Chunks<T> {
 }
 
 impl<T: Pod> Chunks<T> {
-    /// Returns how many items there are.
+    /// Returns the number of items.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -62,7 +63,7 @@ impl<T: Pod> Chunks<T> {
     /// Adds an item; its number is `len` before the call.
     pub fn push(&mut self, item: T) {
         if self.len == self.chunks.len() << CHUNK_BITS {
-            // Many forests are small.
+            // A small forest needs only this growing vector.
             self.chunks.push(if self.len == 0 { Chunk::Small(Vec::new()) } else { Chunk::new() });
         }
         match &mut self.chunks[self.len >> CHUNK_BITS] {
@@ -72,18 +73,18 @@ impl<T: Pod> Chunks<T> {
         self.len += 1;
     }
 
-    /// Returns items that follow each other, of one chunk.
+    /// Returns `count` consecutive items, all of which must be in one chunk.
     #[inline]
     pub fn slice(&self, first: usize, count: usize) -> &[T] {
         &self.chunks[first >> CHUNK_BITS].items()[first & (CHUNK - 1)..][..count]
     }
 
-    /// Returns such items, to be changed.
+    /// Returns `count` consecutive items of one chunk, mutable.
     pub fn slice_mut(&mut self, first: usize, count: usize) -> &mut [T] {
         &mut self.chunks[first >> CHUNK_BITS].items_mut()[first & (CHUNK - 1)..][..count]
     }
 
-    /// Returns the memory that the items take: the system does not allocate the unused part of a chunk.
+    /// Returns the memory used by the items. The system does not allocate the unused part of a chunk.
     pub fn size_bytes(&self) -> usize {
         self.len * size_of::<T>()
     }

@@ -1,6 +1,6 @@
 //! Writes packed nodes and pages as JSON documents of the forest's index, with the keys of representatives as terms.
 //!
-//! The packed form in a document is complete. The other fields repeat parts of it, to be searched by.
+//! The packed form in a document is complete; the other fields repeat parts of it so that they can be searched.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
@@ -9,7 +9,7 @@ use super::relation::Relation;
 use super::seen_pages::NO_PAGE;
 use super::times::NO_TIME;
 
-/// Returns the id and the JSON of a packed node or page; None if the bytes are neither.
+/// Returns the id and the JSON of the document for a packed node or page; None if the bytes are neither.
 pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, String)> {
     let mut json = format!(r#"{{"packed":"{}""#, BASE64_STANDARD.encode(packed));
     let id = match Record::unpack::<R>(packed)? {
@@ -36,33 +36,34 @@ pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, 
     Some((id, json))
 }
 
-/// Adds a time that is known.
+/// Adds a time unless it is unknown.
 fn add_time(json: &mut String, name: &str, time_ms: i64) {
     if time_ms != NO_TIME {
         *json += &format!(r#","{name}":{time_ms}"#);
     }
 }
 
-/// The least number of bits of an exact key: more than a band key has, so that the two kinds are never equal.
+/// The least number of bits of an exact key. It exceeds the bits of a band key, so the two kinds are never equal.
 const EXACT_BITS: u32 = 40;
-/// The first sixteen are the hexadecimal digits.
+/// The digits of terms; the first sixteen are the hexadecimal digits.
 const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
-/// Which bits of a simhash its band keys are: the fields of `Layout` that say so (`fingerprint/bands.py`).
+/// The bits of a simhash that form its band keys; the fields come from `Layout` in `fingerprint/bands.py`.
 #[cfg_attr(feature = "python", derive(pyo3::FromPyObject))]
 pub struct Layout {
-    /// For each table the bits of its key, as ranges from the highest bit: from the first, up to the second.
+    /// For each table, the bits of its key as half-open ranges, counted from the highest bit.
     pub tables: Vec<Vec<(u32, u32)>>,
-    /// Bits of a digit of a term.
+    /// The bits in one digit of a term.
     pub digit_bits: u32,
-    /// Bits below a table's number in a band key.
+    /// The bits below the table's number in a band key.
     pub key_bits: u32,
-    /// Digits of a band key.
+    /// The digits of a band key.
     pub digits: u32,
 }
 
 impl Layout {
-    /// Returns the terms of a signature: of the representatives that its node is indexed under, or of all that differ.
+    /// Returns the terms of a signature, for the representatives under which its node is indexed, or for all distinct
+    /// representatives.
     pub fn terms<R: Relation>(&self, signature: &R::Signature, is_indexed: bool) -> Vec<String> {
         let mut terms = Vec::new();
         let exact_digits = EXACT_BITS.div_ceil(self.digit_bits);
@@ -83,7 +84,7 @@ impl Layout {
         terms
     }
 
-    /// Returns the lowest digits of a number, the highest of them first.
+    /// Returns the lowest `digits` digits of a number.
     fn written(&self, number: u64, digits: u32) -> String {
         let mask = (1 << self.digit_bits) - 1;
         let digit = |place: u32| DIGITS[(number >> (self.digit_bits * place) & mask) as usize];
@@ -91,7 +92,7 @@ impl Layout {
     }
 }
 
-/// Returns the bits in some ranges, one range after the other.
+/// Returns the concatenated bits of some ranges.
 fn key(simhash: u64, ranges: &[(u32, u32)]) -> u64 {
     ranges.iter().fold(0, |key, (start, stop)| {
         let width = stop - start;
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_bits_and_terms_have_all_their_digits() {
+    fn keys_concatenate_bits_and_terms_are_zero_padded() {
         assert_eq!(key(0x0123_4567_89ab_cdef, &[(0, 8), (56, 64)]), 0x01ef);
         assert_eq!(key(u64::MAX, &[(1, 64)]), u64::MAX >> 1);
         let layout = |digit_bits| Layout { tables: Vec::new(), digit_bits, key_bits: 0, digits: 0 };

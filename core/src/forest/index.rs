@@ -1,4 +1,4 @@
-//! Signatures by row, and a search for those near a given one.
+//! Stores signatures by row, and searches for the signatures near a given one.
 
 use std::hint::black_box;
 
@@ -8,35 +8,35 @@ use super::simhash_tables::SimhashTables;
 use super::table::Table;
 use crate::hashing::BASE;
 
-/// The result of a search; reuse it for the next one, to reuse its memory.
+/// The result of a search; pass it to the next search to reuse its memory.
 #[derive(Default, Debug)]
 pub struct Matches {
-    /// Rows that are equal in everything that is compared.
+    /// Rows whose signatures are equal in all compared fields.
     pub equal: Vec<u32>,
-    /// Rows that are near, including equal ones: distinct, ascending.
+    /// Near rows, including equal ones: distinct, ascending.
     pub near: Vec<u32>,
-    /// Rows that are not near, but whose text is a part of the searched one or contains it: distinct, ascending.
+    /// Rows that are not near, but whose text contains the searched text or is a part of it: distinct, ascending.
     pub linked: Vec<u32>,
-    /// Rows with the same address, near or not, without equal ones.
+    /// Rows with the same address, whether near or not, without equal rows.
     pub versions: Vec<u32>,
-    /// Distinct pairs: the place of a representative in the searched signature, and a row indexed under an equal one.
+    /// Distinct pairs of the place of a representative in the searched signature and a row indexed under its value.
     pub postings: Vec<(usize, u32)>,
     numbers: Vec<u32>,
 }
 
 /// Signatures by row; removed rows are reused.
 pub struct Index<R: Relation> {
-    /// Which signatures are near each other.
+    /// Defines which signatures are near each other.
     pub relation: R,
     signatures: Chunks<R::Signature>,
     free: Vec<u32>,
-    // Representatives by number: `row * PLACES + place`.
+    // Both contain representatives by number: `row * PLACES + place`.
     simhashes: SimhashTables,
     exact: Table,
 }
 
 impl<R: Relation> Index<R> {
-    /// Makes an empty index.
+    /// Creates an empty index.
     pub fn new(relation: R) -> Index<R> {
         Index {
             relation,
@@ -47,17 +47,17 @@ impl<R: Relation> Index<R> {
         }
     }
 
-    /// Returns how many signatures there are.
+    /// Returns the number of signatures.
     pub fn len(&self) -> usize {
         self.signatures.len() - self.free.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no signatures.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the memory that it takes.
+    /// Returns the memory used by the index.
     pub fn size_bytes(&self) -> usize {
         let tables = self.simhashes.size_bytes() + self.exact.size_bytes();
         tables + self.signatures.size_bytes() + self.free.capacity() * size_of::<u32>()
@@ -69,7 +69,7 @@ impl<R: Relation> Index<R> {
         &self.signatures[row as usize]
     }
 
-    /// Adds a signature, to be found by the representatives that it is indexed under; returns its row.
+    /// Adds a signature under the representatives in its `indexed` bits; returns its row.
     pub fn add(&mut self, signature: R::Signature) -> u32 {
         let row = self.free.pop().unwrap_or_else(|| {
             let end = self.signatures.len();
@@ -93,7 +93,7 @@ impl<R: Relation> Index<R> {
         row
     }
 
-    /// Removes a row that has a signature.
+    /// Removes the signature in a row.
     pub fn remove(&mut self, row: u32) {
         let signature = self.signatures[row as usize];
         for (place, key) in R::keys(&signature) {
@@ -107,7 +107,7 @@ impl<R: Relation> Index<R> {
         self.free.push(row);
     }
 
-    /// Finds the rows that agree with a signature and have a representative in common with it, or are equal to it.
+    /// Searches for rows that have a representative in common with a signature.
     pub fn search(&self, signature: &R::Signature, found: &mut Matches) {
         let Matches { equal, near, linked, versions, postings, numbers } = found;
         equal.clear();

@@ -1,4 +1,4 @@
-//! The laws of the forest, numbered as in ARCHITECTURE.md, for one arrival after the other.
+//! Applies the laws of the forest, numbered as in ARCHITECTURE.md, to one arrival at a time.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -9,55 +9,55 @@ use super::seen_pages::PageState;
 use super::table::NONE;
 use super::times::{NO_TIME, State};
 
-/// An article on its way into the forest.
+/// An article to be assigned to a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<S> {
-    /// None if it has no fingerprint.
+    /// None if the article has no fingerprint.
     pub signature: Option<S>,
-    /// The id of its page.
+    /// The article's content hash.
     pub page: u64,
-    /// [`NO_TIME`] if it is not known.
+    /// The article's time; [`NO_TIME`] if unknown.
     pub time_ms: i64,
 }
 
-/// What became of an arrival.
+/// How an arrival was assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// It has made a root.
+    /// A root was created.
     NewRoot,
-    /// It has made a leaf.
+    /// A leaf was created.
     Joined,
-    /// Its page is remembered with a node, or its node existed already.
+    /// The page is remembered with a node, or a live node has the same signature.
     Known,
-    /// Its page is remembered without a node; or it has no fingerprint, and its page is not remembered.
+    /// The page is remembered without a node; or it is not remembered, and the article has no fingerprint.
     WithoutFingerprint,
 }
 
-/// The forest's answer for one arrival.
+/// The result for one arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Assignment {
-    /// What became of it.
+    /// How the arrival was assigned.
     pub kind: Kind,
-    /// The row of its node; [`NONE`] without one.
+    /// The row of its node; [`NONE`] if it has none.
     pub row: u32,
-    /// The forest's time then.
+    /// The forest's time after the arrival.
     pub time_ms: i64,
-    /// What was remembered of its page before.
+    /// The state of its page before the arrival; None if the page was not remembered.
     pub before: Option<PageState>,
 }
 
-/// The forest as an arrival finds it.
+/// The times at which an arrival is assigned.
 struct Moment {
     state: State,
-    // The arrival's own time; the forest's if it has none that counts.
+    // The arrival's time; the forest's time if the arrival's is unknown or ignored.
     own_ms: i64,
     // The forest's time, rounded up.
     seen_ms: i64,
     live_since_ms: i64,
 }
 
-/// An arrival whose page is not remembered, and what the index found for its signature.
+/// An arrival whose page is not remembered, with the result of searching the index for its signature.
 struct Newcomer<'a, S> {
     signature: &'a S,
     page: u64,
@@ -65,14 +65,14 @@ struct Newcomer<'a, S> {
     found: &'a Matches,
 }
 
-/// How many versions an address must have for each live node under it that is not one of them; one version, if the text
-/// of the node is less than half as long as the newcomer, as error pages are.
+/// The number of versions that an address must have for each live node under it that is not a version. One version is
+/// enough for a node whose text is less than half as long as the newcomer's, such as an error page.
 const VERSIONS_AN_ODD_PAGE: usize = 4;
 
 impl<R: Relation> Nodes<R> {
-    /// Assigns arrivals in their order. `state` is the one before them, then the one after.
+    /// Assigns arrivals in their order and updates `state`.
     ///
-    /// `now_ms` is the clock: a time more than a day after it is ignored.
+    /// Arrival times more than a day after `now_ms`, the clock, are ignored.
     pub fn assign(
         &mut self,
         arrivals: impl IntoIterator<Item = Arrival<R::Signature>>,
@@ -101,7 +101,7 @@ impl<R: Relation> Nodes<R> {
     ) -> Assignment {
         let before = self.remembered(arrival.page);
         let remembered = before.filter(|page| page.seen_ms >= now.live_since_ms);
-        // Law 1: a page keeps the node that it got, or stays without one; a signature has at most one live node.
+        // Law 1: a page keeps its node, or stays without a node; a signature has at most one live node.
         let (kind, row) = match (remembered, &arrival.signature) {
             (Some(page), _) if page.row != NONE => {
                 if self.node(page.row).page == arrival.page {
@@ -128,16 +128,16 @@ impl<R: Relation> Nodes<R> {
         Assignment { kind, row, time_ms: now.state.time_ms, before }
     }
 
-    /// Returns the live node of the signature.
+    /// Returns the live node with the newcomer's signature.
     fn live_node(&self, new: &Newcomer<R::Signature>) -> Option<u32> {
         let is_live = |row: &u32| self.is_live(*row, new.now);
         let mut equal = new.found.equal.iter().copied().filter(|row| !self.has_name(*row));
         equal.find(is_live).or_else(|| self.by_id(|| R::id(new.signature)).filter(is_live))
     }
 
-    /// Makes a node of the newcomer: a leaf, or a root.
+    /// Creates a node for the newcomer: a leaf, or a root.
     fn make(&mut self, new: &Newcomer<R::Signature>) -> (Kind, u32) {
-        // Law 3: it may join a root as a version of a live node of the tree, else through one near it.
+        // Law 3: it may join a tree as a version of a live node there, or otherwise through a live node near it.
         let mut roots = self.roots_of_versions(new);
         if roots.is_empty() {
             roots = self.roots_near(new);
@@ -145,21 +145,21 @@ impl<R: Relation> Nodes<R> {
         if R::COUNTS_LEAVES && roots.len() > 1 {
             self.contest(&roots);
         }
-        // Law 4: of these it joins the one that it resembles most, or the one with most live leaves.
+        // Law 4: among these roots it joins the most similar one, or the one with most live leaves.
         let root = self.root_to_join(new, roots);
-        // Law 2: it becomes a root only if there are none.
+        // Law 2: it becomes a root only if there is no root to join.
         let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
-        // Law 7: a new root is linked with one that it is a part of, and with one that is a part of it.
+        // Law 7: a new root is linked with a root that it is a part of, and with a root that is a part of it.
         let linked = |side: Ordering| self.linked(new, side);
         let links = if root.is_none() { [Ordering::Less, Ordering::Greater].map(linked) } else { [0; 2] };
         let indexed = self.indexed(new);
         let mut signature = R::with_indexed(*new.signature, indexed);
-        // The id of a root includes its period, except for a root that is indexed under nothing: it is found by its id
-        // alone, which must follow from the signature.
+        // The id of a root includes its period, unless the root has no keys: such a root is found only by id, so the
+        // id must follow from the newcomer's signature.
         if root.is_none() && indexed != 0 {
             signature = R::with_period(signature, self.aging.period(new.now.own_ms));
         }
-        // Law 6: only here does an arrival set a root.
+        // Law 6: an arrival sets the root of its new node, and never changes the root of another node.
         let node = Node {
             root: root.unwrap_or(NONE),
             seq: new.now.state.seq,
@@ -176,30 +176,30 @@ impl<R: Relation> Nodes<R> {
     /// Returns the roots that the newcomer may join as a version.
     fn roots_of_versions(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
         let mut versions = self.versions(new);
-        versions.retain(|row| self.goes_on(new.signature, *row));
+        versions.retain(|row| self.is_continued_by(*row, new.signature));
         let mut roots = self.live_roots(&versions, new.now);
         let ways_to = |root: u32| self.index.relation.ways_to(new.signature, self.index.signature(root));
         roots.retain(|root| ways_to(*root) & BY_ADDRESS != 0);
         roots
     }
 
-    /// Returns the earlier versions of the newcomer, the latest first: live nodes under its address, each of which the
-    /// next later one continues. Returns none if the address has too many unrelated texts: more than occasional error
-    /// pages.
+    /// Returns the earlier versions of the newcomer, latest first: live nodes under its address, each continued by
+    /// the next later one. Returns an empty list if the address also has many unrelated texts, more than occasional
+    /// error pages.
     fn versions(&self, new: &Newcomer<R::Signature>) -> Vec<u32> {
         let mut live = new.found.versions.clone();
         live.retain(|row| self.is_live(*row, new.now));
         live.sort_unstable_by_key(|row| self.node(*row).seq);
         let (mut versions, mut needed): (Vec<u32>, usize) = (Vec::new(), 0);
         for (number, row) in live.iter().enumerate().rev() {
-            // From this place on, the address is a frequent key, so some versions are not found. If both nodes have one
-            // root, versions between them may have expired.
+            // Beyond `max_postings`, the address is a frequent key, so the search may have missed versions. If both
+            // nodes have the same root, versions between them may have expired.
             let follows = |later: &u32| {
                 number + 1 >= self.index.relation.max_postings()
                     || self.node(*later).root == self.node(*row).root
-                    || self.goes_on(self.index.signature(*later), *row)
+                    || self.is_continued_by(*row, self.index.signature(*later))
             };
-            if versions.last().map_or_else(|| self.goes_on(new.signature, *row), follows) {
+            if versions.last().map_or_else(|| self.is_continued_by(*row, new.signature), follows) {
                 versions.push(*row);
             } else {
                 let is_short = 2 * R::length(self.index.signature(*row)) < R::length(new.signature);
@@ -210,7 +210,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Returns whether `later` may be a later version of the text in `row`.
-    fn goes_on(&self, later: &R::Signature, row: u32) -> bool {
+    fn is_continued_by(&self, row: u32, later: &R::Signature) -> bool {
         self.index.relation.ways_by(later, self.index.signature(row)) & BY_ADDRESS != 0
     }
 
@@ -223,15 +223,15 @@ impl<R: Relation> Nodes<R> {
         let may_join = |tree: &&[(u32, u32)]| {
             let ways = relation.ways_to(new.signature, self.index.signature(tree[0].0)) & !BY_ADDRESS;
             let allows = |row: u32| ways & relation.ways_by(new.signature, self.index.signature(row)) != 0;
-            // Every member allows `BY_ROOT`, so no member needs to be compared.
+            // All near members allow `BY_ROOT`, so they need no comparison.
             ways & BY_ROOT != 0 || ways != 0 && tree.iter().any(|(_, row)| allows(*row))
         };
         members.chunk_by(|one, other| one.0 == other.0).filter(may_join).map(|tree| tree[0].0).collect()
     }
 
-    /// Returns the id of the root that a new root is a part of (`Less`), or that is a part of it (`Greater`); 0 for
-    /// none. It is chosen as in law 4, among the roots of live nodes that are near the new root, contain it or are a
-    /// part of it.
+    /// Returns the id of a root that contains the new root (`Less`) or is a part of it (`Greater`); 0 if there is
+    /// none. Candidates are the roots of live nodes that are near the new root, contain it or are a part of it; law
+    /// 4 chooses among them.
     fn linked(&self, new: &Newcomer<R::Signature>, side: Ordering) -> Id {
         let mut roots = self.live_roots(new.found.near.iter().chain(&new.found.linked), new.now);
         let part = |root: u32| self.index.relation.compare(new.signature, self.index.signature(root)).1;
@@ -239,7 +239,7 @@ impl<R: Relation> Nodes<R> {
         self.root_to_join(new, roots).map_or(0, |root| self.id(root))
     }
 
-    /// Returns the roots of those nodes that are live.
+    /// Returns the distinct roots of the live nodes among `rows`.
     fn live_roots<'a>(&self, rows: impl IntoIterator<Item = &'a u32>, now: &Moment) -> Vec<u32> {
         let live = rows.into_iter().filter(|row| self.is_live(**row, now));
         let mut roots: Vec<u32> = live.map(|row| self.node(*row).root).collect();
@@ -252,8 +252,8 @@ impl<R: Relation> Nodes<R> {
         self.node(row).seen_ms >= now.live_since_ms
     }
 
-    /// Returns the one of these roots that the newcomer joins: the one that it resembles most, or the one with most
-    /// live leaves; in a tie, the one made earliest.
+    /// Returns the root that the newcomer joins: the most similar one, or the one with most live leaves. In a tie,
+    /// the root created earliest wins.
     fn root_to_join(&self, new: &Newcomer<R::Signature>, mut roots: Vec<u32>) -> Option<u32> {
         if roots.len() < 2 {
             return roots.pop();
@@ -269,13 +269,13 @@ impl<R: Relation> Nodes<R> {
         })
     }
 
-    /// Returns the root with most live leaves; in a tie, the one made earliest, then the one with the lowest id.
+    /// Returns the root with most live leaves; in a tie, the root created earliest, then the one with the lowest id.
     fn root_with_most_leaves(&self, mut roots: Vec<u32>, now: &Moment) -> Option<u32> {
         roots.sort_unstable_by_key(|root| Reverse((self.node(*root).seq, self.id(*root))));
         let leaves = |root: u32| self.trees.leaves(root).filter(|row| self.is_live(*row, now));
         let mut left: Vec<_> = roots.into_iter().map(|root| (root, leaves(root))).collect();
         let mut last = None;
-        // One leaf of each tree at a time, so that a tree of any size costs no more than the next smaller one.
+        // Count one leaf of each tree at a time, so that the largest tree costs no more than the second largest.
         while left.len() > 1 {
             last = left.last().map(|(root, _)| *root);
             left.retain_mut(|(_, leaves)| leaves.next().is_some());
@@ -283,10 +283,11 @@ impl<R: Relation> Nodes<R> {
         left.pop().map_or(last, |(root, _)| Some(root))
     }
 
-    /// Returns a bit for each representative under which a new node is indexed: the first of equal ones, and not those
-    /// under which too many nodes are indexed that were made within the retention. These are the frequent keys.
+    /// Returns a bit for each representative under which a new node is indexed. Of equal representatives only the
+    /// first is used. Frequent keys are left out: those under which too many nodes created within the retention are
+    /// indexed.
     ///
-    /// A posting counts by the time at which its node was made, which never changes.
+    /// A posting counts by the creation time of its node, which never changes.
     fn indexed(&self, new: &Newcomer<R::Signature>) -> u16 {
         let Newcomer { now, found, .. } = new;
         let most = self.index.relation.max_postings();

@@ -1,7 +1,6 @@
-//! Loads stored nodes and pages, in any order; at the end each node gets its root.
+//! Loads stored nodes and pages, in any order; at the end, `settle` connects each node to its root.
 //!
-//! In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose node is missing
-//! are left out.
+//! In a damaged forest, a missing root is recreated from one of its leaves, and a page without its node is skipped.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,35 +13,35 @@ use super::seen_pages::{NO_PAGE, PageState};
 use super::table::NONE;
 use super::times::NO_TIME;
 
-/// The rows that were loaded since the last step, and the roots and pages that `settle` has to resolve.
+/// The loaded rows, and the roots and pages that `settle` has to resolve.
 #[derive(Default)]
 pub struct Loader {
-    // Whether the index was empty before the first load, so that `rows` has all of its nodes.
+    // Whether the index was empty before the first load: then `rows` contains all of its nodes.
     is_new: Option<bool>,
     rows: HashMap<Id, u32>,
-    // Rows of leaves, with the ids of their roots.
+    // The rows of leaves, with the ids of their roots.
     leaves: Vec<(u32, Id)>,
-    // Rows that were loaded more than once, with the root of the last record.
-    again: BTreeMap<u32, Id>,
+    // The rows of nodes that were loaded before or reuse a row, with the root in the latest record.
+    reloaded: BTreeMap<u32, Id>,
     pages: Vec<(u64, Option<Id>, i64)>,
 }
 
 impl Loader {
-    /// Adds nodes and pages that have not expired; skips records that cannot be read.
+    /// Adds the nodes and pages that have not expired; skips records that cannot be unpacked.
     pub fn load<R: Relation>(&mut self, forest: &mut Nodes<R>, packed: &[&[u8]], live_since_ms: i64) {
         self.is_new.get_or_insert(forest.index.is_empty());
         let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
         records.for_each(|record| self.load_record(forest, record, live_since_ms));
     }
 
-    /// Adds the entries of logs, in order; skips the rest of a log from an entry that cannot be read.
+    /// Adds the entries of logs, in order; skips the rest of a log after an invalid entry.
     pub fn load_logs<R: Relation>(&mut self, forest: &mut Nodes<R>, logs: &[&[u8]]) {
         self.is_new.get_or_insert(forest.index.is_empty());
         for entry in logs.iter().flat_map(|log| entries::<R>(log)).filter_map(Entry::read::<R>) {
             match entry {
                 Entry::Record(record) => self.load_record(forest, record, NO_TIME),
                 Entry::Refreshed { id, seen_ms, page_seen_ms } => {
-                    // In a damaged forest it may be missing.
+                    // In a damaged forest the node may be missing.
                     if let Some(row) = self.rows.get(&id).copied() {
                         forest.raise_seen(row, seen_ms);
                         forest.raise_page_seen(row, page_seen_ms.min(seen_ms));
@@ -52,7 +51,7 @@ impl Loader {
         }
     }
 
-    /// Returns the ids of roots, and of nodes of pages, that were not loaded.
+    /// Returns the ids of roots, and the ids of pages' nodes, that were referred to but not loaded.
     pub fn missing<R: Relation>(&self) -> (Vec<String>, Vec<String>) {
         let missing = |mut ids: Vec<Id>| {
             ids.retain(|id| !self.rows.contains_key(id));
@@ -64,7 +63,7 @@ impl Loader {
         (missing(roots), missing(self.pages.iter().filter_map(|(_, node, _)| *node).collect()))
     }
 
-    /// Adds a node or page. Of two with the same id, the later one counts.
+    /// Adds a node or page. If the id was loaded before, the later record wins.
     fn load_record<R: Relation>(
         &mut self,
         forest: &mut Nodes<R>,
@@ -86,18 +85,18 @@ impl Loader {
                     {
                         forest.raise_seen(row, node.seen_ms);
                         forest.raise_page_seen(row, node.page_seen_ms);
-                        // A repair may have given it another root.
-                        self.again.insert(row, root);
+                        // A repair may have changed the root.
+                        self.reloaded.insert(row, root);
                         return;
                     }
-                    // The loaded node had expired when its text became a node again; its leaves have expired too.
+                    // The earlier node expired before its text became a node again, and so did its leaves.
                     forest.remove(row);
                 }
                 let row_count = forest.row_count();
                 let row = self.load_node(forest, id, signature, node);
                 forest.set_links(row, links);
                 if row < row_count {
-                    self.again.insert(row, root);
+                    self.reloaded.insert(row, root);
                 } else if root != id {
                     self.leaves.push((row, root));
                 }
@@ -106,7 +105,8 @@ impl Loader {
         }
     }
 
-    /// Forgets what has expired, gives each node its root, and remembers the pages. More may be loaded afterwards.
+    /// Removes expired nodes and pages, connects each node to its root, and adds the pages. Loading may continue
+    /// later.
     pub fn settle<R: Relation>(&mut self, forest: &mut Nodes<R>, live_since_ms: i64) {
         if self.is_new.is_none() {
             return;
@@ -115,28 +115,28 @@ impl Loader {
             forest.forget_expired(usize::MAX, live_since_ms);
             self.rows.retain(|_, row| forest.node(*row).root != NONE);
         }
-        let again = std::mem::take(&mut self.again);
+        let reloaded = std::mem::take(&mut self.reloaded);
         let mut leaves = std::mem::take(&mut self.leaves);
-        leaves.retain(|(row, _)| !again.contains_key(row));
-        leaves.extend(again);
-        // Drop expired leaves before roots are made again, which may reuse their rows.
+        leaves.retain(|(row, _)| !reloaded.contains_key(row));
+        leaves.extend(reloaded);
+        // Drop expired leaves first, because recreated roots may reuse their rows.
         leaves.retain(|(row, _)| forest.node(*row).root != NONE);
         for (row, root_id) in leaves {
             let leaf = *forest.node(row);
             let root = self.rows.get(&root_id).copied().unwrap_or_else(|| {
-                // Where ids do not contain signatures, the root gets the leaf's until an article brings its own.
+                // If ids do not contain signatures, the root has the leaf's signature from now on.
                 let signature = R::signature_of(root_id).unwrap_or(*forest.index.signature(row));
                 let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
                 self.load_node(forest, root_id, signature, node)
             });
-            // In a damaged forest a root may be a leaf of another tree, or have expired before its leaf.
+            // In a damaged forest a root may be a leaf of another tree, or may have expired before its leaf.
             forest.hang(root, root);
             forest.hang(row, root);
             forest.raise_seen(root, leaf.seen_ms);
         }
         for (page, node, seen_ms) in std::mem::take(&mut self.pages) {
             let Some(row) = node.map_or(Some(NONE), |id| self.rows.get(&id).copied()) else { continue };
-            // In a damaged forest a page may have been seen later than its node.
+            // In a damaged forest a page may have a later time than its node.
             let seen_ms = if row == NONE { seen_ms } else { seen_ms.min(forest.node(row).seen_ms) };
             if forest.remembered(page).is_none_or(|before| before.seen_ms <= seen_ms) {
                 forest.remember(page, PageState { row, seen_ms });
@@ -151,7 +151,7 @@ impl Loader {
         signature: R::Signature,
         node: Node,
     ) -> u32 {
-        // In a damaged forest a page may have been seen later than its node.
+        // In a damaged forest a page may have a later time than its node.
         let page_seen_ms = node.page_seen_ms.min(node.seen_ms);
         let row = forest.add(signature, Node { page_seen_ms, ..node });
         if R::id(&signature) != id {

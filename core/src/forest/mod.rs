@@ -1,10 +1,11 @@
-//! A forest in memory: its nodes and pages, which nodes are near each other, and the laws by which arrivals get roots.
+//! A forest in memory: its nodes and pages, which nodes are near each other, and the laws by which arrivals get
+//! roots.
 //!
-//! [`relation`] says which signatures are near each other, [`agreement`] does so for the profile `verified`. An
-//! [`index`] finds them by the keys of their representatives: [`simhash_tables`] with [`postings`] by simhashes, a
-//! [`table`] by equal numbers. [`nodes`] keeps the nodes, the [`trees`] that they form, and the [`seen_pages`], and can
-//! undo changes; [`laws`] decides roots, by the forest's [`times`]. [`records`] packs nodes and pages for storage,
-//! [`loading`] reads them back; [`documents`] writes them for Elasticsearch.
+//! [`relation`] defines which signatures are near each other; [`agreement`] does so for the profile `verified`. An
+//! [`index`] searches for near signatures by the keys of their representatives: simhashes in [`simhash_tables`] and
+//! [`postings`], exact keys in a [`table`]. [`nodes`] stores the nodes, their [`trees`] and the [`seen_pages`], and
+//! can undo changes; [`laws`] assigns roots, by the forest's [`times`]. [`records`] packs nodes and pages for
+//! storage, [`loading`] loads them, and [`documents`] writes them as JSON for Elasticsearch.
 
 pub mod agreement;
 pub mod chunks;

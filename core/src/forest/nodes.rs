@@ -1,6 +1,6 @@
-//! The nodes and pages of a forest in memory, and steps of changes to them that can be undone.
+//! The nodes and pages (content hashes) of a forest in memory, and steps of changes to them that can be undone.
 //!
-//! A row is a node's place in `index`, `nodes` and `trees`; it is used again after `remove`.
+//! A row is a node's position in `index`, `nodes` and `trees`; it is reused after `remove`.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,40 +14,41 @@ use super::table::NONE;
 use super::times::{Aging, NO_TIME};
 use super::trees::Trees;
 
-// How many rows are checked for expiry for each change.
+// The number of rows checked for expiry per change.
 const SWEPT_PER_CHANGE: usize = 4;
 
 /// A node, without its signature.
 #[derive(Clone, Copy, Pod, Zeroable, Debug)]
 #[repr(C, packed(4))]
 pub struct Node {
-    /// The row of its root; [`NONE`] in a row without a node.
+    /// The row of the node's root; [`NONE`] if the row has no node.
     pub root: u32,
-    /// The number of the arrival that made it.
+    /// The number of the arrival that created the node.
     pub seq: i64,
-    /// When it was made.
+    /// When the node was created.
     pub made_ms: i64,
-    /// When it was last needed, rounded up.
+    /// When the node was last needed, rounded up.
     pub seen_ms: i64,
-    /// The page of the arrival that made it; [`NO_PAGE`] if that is not known.
+    /// The content hash of the arrival that created the node; [`NO_PAGE`] if unknown.
     pub page: u64,
-    /// When that page was last seen with this node, rounded up.
+    /// When `page` was last seen with this node, rounded up.
     pub page_seen_ms: i64,
 }
 
-/// The ids of the root that a root is a part of, and of an earlier one that is a part of it; 0 for none.
+/// The ids of an earlier root whose text contains the text of this root, and of one whose text it contains; 0 for
+/// none.
 pub type Links = [Id; 2];
 
 /// A change, with the values that undo it.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// A node was added; `by_id` is the row that its id found in the table `by_id` before, if any.
+    /// A node was added; `by_id` is the previous row of its id in the table `by_id`, if any.
     Added { row: u32, by_id: Option<u32> },
-    /// The time at which a node was last needed was raised from this one.
-    Seen { row: u32, before_ms: i64 },
-    /// The time at which the page that made a node was last seen was raised from this one.
-    PageSeen { row: u32, before_ms: i64 },
-    /// A page without a node of its own had this state before; None: it was not remembered.
+    /// `seen_ms` of a node was raised from `before_ms`.
+    SeenRaised { row: u32, before_ms: i64 },
+    /// `page_seen_ms` of a node was raised from `before_ms`.
+    PageSeenRaised { row: u32, before_ms: i64 },
+    /// The entry of a page that did not create a node was changed from `before`; None if it had no entry.
     Page { page: u64, before: Option<PageState> },
 }
 
@@ -59,32 +60,32 @@ struct Step {
     contested: Vec<u32>,
 }
 
-/// The nodes and pages of a forest. When the id of an expired node arrives again, it gets a row of its own.
+/// The nodes and pages of a forest. When the id of an expired node arrives again, it gets a new row.
 pub struct Nodes<R: Relation> {
-    /// How long they live.
+    /// How long nodes and pages live.
     pub aging: Aging,
-    /// Their signatures, by row.
+    /// The nodes' signatures, by row.
     pub index: Index<R>,
-    // By row; `root` is `NONE` in one without a node.
+    // By row; in a row without a node, `root` is `NONE`.
     nodes: Chunks<Node>,
-    // Each row with a node is in the ring of its root; empty where leaves are not counted.
+    // Each row with a node is in the ring of its root. Empty if the relation does not count leaves.
     pub(super) trees: Trees,
-    // A page that made a node is stored here as the node's row; other pages have entries of their own.
+    // A page that created a node is stored here as the node's row; other pages have separate entries.
     pages: SeenPages,
-    // The rows of nodes that are found only by their id: they have no keys, or a name. Of several nodes with the same
-    // id, the one added last.
+    // The rows of nodes that can be found only by id, because they have no keys or have a name. If several such nodes
+    // have the same id, the row of the one added last.
     by_id: HashMap<Id, u32>,
-    // By row: ids that do not follow from the signature, such as that of a root made again with a leaf's signature.
+    // By row: ids that do not follow from the signature, for example of a root recreated with a leaf's signature.
     names: HashMap<u32, Id>,
-    // By the row of a root; few have any.
+    // By the row of a root; few roots have links.
     links: HashMap<u32, Links>,
-    // Steps that were neither kept nor undone, the oldest first.
+    // Steps that were neither kept nor undone, oldest first.
     steps: VecDeque<Step>,
     next_swept: usize,
 }
 
 impl<R: Relation> Nodes<R> {
-    /// Makes an empty forest.
+    /// Creates an empty forest.
     pub fn new(relation: R, aging: Aging) -> Nodes<R> {
         Nodes {
             aging,
@@ -100,18 +101,18 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Returns the memory of nodes and pages, but for changes that can be undone and the few nodes found by id.
+    /// Returns the memory used by nodes and pages, without the undo steps and the few nodes found only by id.
     pub fn size_bytes(&self) -> usize {
         let columns = self.nodes.size_bytes() + self.trees.size_bytes();
         self.index.size_bytes() + columns + self.pages.size_bytes()
     }
 
-    /// Returns how many pages are remembered besides those that made a node.
+    /// Returns the number of remembered pages that did not create a node.
     pub fn lone_page_count(&self) -> usize {
         self.pages.lone_count()
     }
 
-    /// Returns how many steps have begun that were neither kept nor undone.
+    /// Returns the number of steps that were neither kept nor undone.
     pub fn depth(&self) -> usize {
         self.steps.len()
     }
@@ -132,17 +133,17 @@ impl<R: Relation> Nodes<R> {
         self.names.get(&row).copied().unwrap_or_else(|| R::id(self.index.signature(row)))
     }
 
-    /// Returns whether a node's id differs from the one that its signature gives.
+    /// Returns whether a node's id differs from the id computed from its signature.
     pub fn has_name(&self, row: u32) -> bool {
         !self.names.is_empty() && self.names.contains_key(&row)
     }
 
-    /// Returns the node with an id if it is found only by its id.
+    /// Returns the node with an id, if that node can be found only by id.
     pub fn by_id(&self, id: impl FnOnce() -> Id) -> Option<u32> {
         if self.by_id.is_empty() { None } else { self.by_id.get(&id()).copied() }
     }
 
-    /// Returns the latest node with an id and its signature.
+    /// Returns the latest node with this id and signature.
     pub fn find(&self, id: Id, signature: &R::Signature) -> Option<u32> {
         let mut found = Matches::default();
         self.index.search(signature, &mut found);
@@ -150,12 +151,12 @@ impl<R: Relation> Nodes<R> {
         equal.max_by_key(|row| self.node(*row).seq).or_else(|| self.by_id(|| id))
     }
 
-    /// Returns the state of a page, even an expired one.
+    /// Returns the state of a page, even if the page has expired.
     pub fn remembered(&self, page: u64) -> Option<PageState> {
         if page == NO_PAGE { None } else { self.pages.find(page, own_pages(&self.nodes)) }
     }
 
-    /// Adds a node, whose row becomes its root where `root` is [`NONE`]; returns that row.
+    /// Adds a node and returns its row. The node becomes a root if its `root` is [`NONE`].
     pub fn add(&mut self, signature: R::Signature, node: Node) -> u32 {
         let row = self.index.add(signature);
         if self.nodes.len() == row as usize {
@@ -179,19 +180,19 @@ impl<R: Relation> Nodes<R> {
         self.by_id.insert(id, row);
     }
 
-    /// Returns the links of a row's root; the linked roots may have expired.
+    /// Returns the links of the root of a row; the linked roots may have expired.
     pub fn links(&self, row: u32) -> Links {
         self.links.get(&self.node(row).root).copied().unwrap_or_default()
     }
 
-    /// Records the roots with which a row is linked, if any.
+    /// Sets the links of a root, if there are any.
     pub fn set_links(&mut self, row: u32, links: Links) {
         if links != Links::default() {
             self.links.insert(row, links);
         }
     }
 
-    /// Makes a row a leaf of a root, or a root.
+    /// Makes the node in `row` a leaf of `root`, or a root if `root` is `row`.
     pub fn hang(&mut self, row: u32, root: u32) {
         if R::COUNTS_LEAVES && self.node(row).root != root {
             self.trees.remove(row);
@@ -200,27 +201,27 @@ impl<R: Relation> Nodes<R> {
         self.nodes[row as usize].root = root;
     }
 
-    /// Raises the `seen` of a node, if it is earlier.
+    /// Raises `seen_ms` of a node, if it is earlier.
     pub fn raise_seen(&mut self, row: u32, seen_ms: i64) {
         let node = &mut self.nodes[row as usize];
         let before_ms = node.seen_ms;
         if before_ms < seen_ms {
             node.seen_ms = seen_ms;
-            self.note(Change::Seen { row, before_ms });
+            self.note(Change::SeenRaised { row, before_ms });
         }
     }
 
-    /// Raises the `seen` of the page that made a node, if it is earlier.
+    /// Raises `page_seen_ms` of a node, if it is earlier.
     pub fn raise_page_seen(&mut self, row: u32, seen_ms: i64) {
         let node = &mut self.nodes[row as usize];
         let before_ms = node.page_seen_ms;
         if before_ms < seen_ms {
             node.page_seen_ms = seen_ms;
-            self.note(Change::PageSeen { row, before_ms });
+            self.note(Change::PageSeenRaised { row, before_ms });
         }
     }
 
-    /// Remembers a page, with the row that it got or [`NONE`], unless its node does so.
+    /// Remembers the state of a page, unless the page's node already stores it.
     pub fn remember(&mut self, page: u64, last: PageState) {
         if page != NO_PAGE && !self.is_own(page, last) {
             let before = self.pages.set_lone(page, Some(last), own_pages(&self.nodes));
@@ -230,7 +231,7 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Removes a node.
+    /// Removes the node in a row.
     pub fn remove(&mut self, row: u32) {
         let page = self.node(row).page;
         self.pages.remove(page, row);
@@ -250,12 +251,12 @@ impl<R: Relation> Nodes<R> {
         self.nodes[row as usize].root = NONE;
     }
 
-    /// Begins a step.
+    /// Begins a step, to which later changes belong.
     pub fn begin(&mut self) {
         self.steps.push_back(Step::default());
     }
 
-    /// Sets the least `seen` of a live node after the last step.
+    /// Sets the least `seen_ms` (inclusive) of a live node after the last step.
     pub fn end(&mut self, live_since_ms: i64) {
         if let Some(step) = self.steps.back_mut() {
             step.live_since_ms = live_since_ms;
@@ -267,21 +268,21 @@ impl<R: Relation> Nodes<R> {
         self.steps.back().map_or(&[], |step| &step.changes)
     }
 
-    /// Notes that the last step compared roots by their numbers of leaves.
+    /// Records that the last step compared these roots by their number of live leaves.
     pub(super) fn contest(&mut self, roots: &[u32]) {
         if let Some(step) = self.steps.back_mut() {
             step.contested.extend(roots);
         }
     }
 
-    /// Returns the ids of the roots that the last step compared by their numbers of leaves.
+    /// Returns the ids of the roots that the last step compared by their number of live leaves.
     pub fn contested(&self) -> Vec<Id> {
         let rows = self.steps.back().map_or(&[][..], |step| &step.contested);
         rows.iter().map(|row| self.id(*row)).collect()
     }
 
-    /// Keeps the first step, and forgets some of the nodes and pages that had expired by its end. Later steps can still
-    /// be undone, since they have not changed any of the forgotten ones.
+    /// Makes the first step permanent, and removes some of the nodes and pages that had expired when it ended. Later
+    /// steps can still be undone, because they did not change any of the removed nodes and pages.
     pub fn keep(&mut self) {
         let Some(step) = self.steps.pop_front() else { return };
         if step.live_since_ms == NO_TIME {
@@ -290,7 +291,7 @@ impl<R: Relation> Nodes<R> {
         self.forget_expired(SWEPT_PER_CHANGE * step.changes.len(), step.live_since_ms);
     }
 
-    /// Forgets those of the next `most` rows and pages that have expired.
+    /// Checks the next `most` rows and the next `most` separate pages, and removes the expired ones.
     pub fn forget_expired(&mut self, most: usize, live_since_ms: i64) {
         self.pages.sweep(most, live_since_ms);
         for _ in 0..most.min(self.nodes.len()) {
@@ -315,8 +316,10 @@ impl<R: Relation> Nodes<R> {
                         self.by_id.insert(id, before);
                     }
                 }
-                Change::Seen { row, before_ms } => self.nodes[row as usize].seen_ms = before_ms,
-                Change::PageSeen { row, before_ms } => self.nodes[row as usize].page_seen_ms = before_ms,
+                Change::SeenRaised { row, before_ms } => self.nodes[row as usize].seen_ms = before_ms,
+                Change::PageSeenRaised { row, before_ms } => {
+                    self.nodes[row as usize].page_seen_ms = before_ms
+                }
                 Change::Page { page, before } => {
                     self.pages.set_lone(page, before, own_pages(&self.nodes));
                 }
@@ -324,7 +327,7 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Returns whether the node that a page got stores this state of the page.
+    /// Returns whether the node in `last.row` stores this state of the page.
     pub fn is_own(&self, page: u64, last: PageState) -> bool {
         last.row != NONE
             && (self.node(last.row).page, self.node(last.row).page_seen_ms) == (page, last.seen_ms)
@@ -337,7 +340,7 @@ impl<R: Relation> Nodes<R> {
     }
 }
 
-/// Returns the page that made the node in a row, and when it was last seen with this node.
+/// Returns a function from a row to `page` and `page_seen_ms` of its node.
 fn own_pages(nodes: &Chunks<Node>) -> impl Fn(u32) -> (u64, i64) + '_ {
     |row| {
         let node = &nodes[row as usize];

@@ -1,23 +1,23 @@
-//! Lists of numbers with tags, each in one piece of memory, which grow by a few lines of the processor's cache.
+//! Lists of numbers with tags, each contiguous in memory, which grow by a few cache lines at a time.
 //!
-//! A list is read from one place to the next, so that a long one costs little more than a short one. All lists of a
-//! size lie side by side: one that grows moves to the next size, and the last list of the old size fills the gap. So
-//! hardly any memory is wasted.
+//! A search scans a list sequentially, so a long list costs little more than a short one. All lists of one size are
+//! stored side by side. When a list grows, it moves to the next size, and the last list of the old size fills the
+//! gap, so little memory is wasted.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
 
-/// How many bits a tag has.
+/// The number of bits of a tag.
 pub const TAG_BITS: u32 = 24;
 
 const SLOTS: usize = 9;
-// The lines of a page, which has lists of one size; an empty page may be used for another size.
+// The number of lines of a page of memory. All lists of a page have one size; an empty page may change its size.
 const PAGE: usize = 256;
-// Longer lists have memory of their own.
+// Longer lists are allocated individually.
 const MOST_LINES: usize = 64;
 const SIZES: usize = sizes().0;
-// How many lists of a size a page has, and the size of a list by the number of lines that it needs.
+// How many lists of each size fit in a page, and the size of a list by the number of lines that it needs.
 const A_PAGE: [usize; MOST_LINES] = sizes().1;
 const SIZE_OF: [usize; MOST_LINES + 1] = sizes().2;
 
@@ -25,7 +25,7 @@ const SIZE_OF: [usize; MOST_LINES + 1] = sizes().2;
 #[repr(C, align(64))]
 struct Line {
     numbers: [u32; SLOTS],
-    // The lowest 16 bits of each tag, and the others.
+    // The low 16 bits and the high 8 bits of each tag.
     low: [u16; SLOTS],
     high: [u8; SLOTS],
     unused: u8,
@@ -61,7 +61,7 @@ impl Line {
 
 #[derive(Clone, Copy, Default)]
 struct Head {
-    // The first line, or the place in `long`.
+    // The index of the first line, or the index in `long`.
     at: u32,
     len: u32,
 }
@@ -75,17 +75,17 @@ impl Head {
 #[derive(Default)]
 struct Size {
     pages: Vec<u32>,
-    // The numbers of the lists, in the order in which they lie.
+    // The numbers of the lists, in the order in which they are stored.
     lists: Vec<u32>,
 }
 
-/// Lists by their number.
+/// Numbered lists.
 #[derive(Default)]
 pub struct Postings {
     heads: Vec<Head>,
     lines: Chunks<Line>,
     sizes: [Size; SIZES],
-    // For each page, its place among the pages of its size.
+    // The index of each page among the pages of its size.
     places: Vec<u32>,
     free_pages: Vec<u32>,
     long: Vec<Vec<Line>>,
@@ -93,7 +93,7 @@ pub struct Postings {
 }
 
 impl Postings {
-    /// Returns the memory that they take.
+    /// Returns the memory used by all lists.
     pub fn size_bytes(&self) -> usize {
         let short = self.sizes.iter().zip(A_PAGE).map(|(size, a_page)| size.lists.len() * (PAGE / a_page));
         let long = self.long.iter().map(Vec::capacity);
@@ -101,12 +101,12 @@ impl Postings {
             + self.heads.len() * size_of::<Head>()
     }
 
-    /// Adds an empty list; lists are numbered from 0.
+    /// Adds an empty list. Lists are numbered from 0.
     pub fn push_list(&mut self) {
         self.heads.push(Head::default());
     }
 
-    /// Returns how many numbers a list has.
+    /// Returns the length of a list.
     #[inline]
     pub fn count(&self, list: usize) -> usize {
         self.heads[list].len as usize
@@ -138,7 +138,7 @@ impl Postings {
         }
     }
 
-    /// Returns the numbers of a list, and their tags.
+    /// Returns the numbers in a list, with their tags.
     pub fn all(&self, list: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
         let lines = self.lines(list);
         (0..self.count(list)).map(move |at| lines[at / SLOTS].get(at % SLOTS))
@@ -151,7 +151,7 @@ impl Postings {
         self.lines_mut(list)[len / SLOTS].set(len % SLOTS, (number, tag));
     }
 
-    /// Removes a number from a list if it is there.
+    /// Removes a number from a list, if present.
     pub fn remove(&mut self, list: usize, number: u32) {
         let Some(at) = self.all(list).position(|each| each.0 == number) else { return };
         let last = self.count(list) - 1;
@@ -184,7 +184,7 @@ impl Postings {
         }
     }
 
-    /// Gives a list this length.
+    /// Changes the length of a list, and moves it if it then needs another size.
     fn resize(&mut self, list: usize, len: usize) {
         let before = self.heads[list];
         let head = Head { len: len as u32, ..before };
@@ -206,13 +206,13 @@ impl Postings {
         }
     }
 
-    /// Returns a line of the list that begins at `at` and has `lines` lines.
+    /// Returns line number `line` of the list that begins at `at` and has `lines` lines.
     fn line_mut(&mut self, at: u32, lines: usize, line: usize) -> &mut Line {
         let at = at as usize;
         if lines > MOST_LINES { &mut self.long[at][line] } else { &mut self.lines[at + line] }
     }
 
-    /// Finds room for a list.
+    /// Allocates space for a list.
     fn take(&mut self, list: usize, lines: usize) -> u32 {
         if lines == 0 {
             return 0;
@@ -240,7 +240,7 @@ impl Postings {
         self.line_of(number, self.sizes[number].lists.len() - 1) as u32
     }
 
-    /// Frees the space of a list, by moving the last list of its size there.
+    /// Frees the space of a list, by moving the last list of its size into it.
     fn give_back(&mut self, head: Head) {
         let (at, lines) = (head.at as usize, head.lines());
         if lines == 0 {
@@ -267,15 +267,15 @@ impl Postings {
         }
     }
 
-    /// Returns the first line of a list, by its place among the lists of its size.
+    /// Returns the index of a list's first line, by the list's place among the lists of its size.
     fn line_of(&self, number: usize, place: usize) -> usize {
         let a_page = A_PAGE[number];
         self.sizes[number].pages[place / a_page] as usize * PAGE + place % a_page * (PAGE / a_page)
     }
 }
 
-/// Returns the number of the size for a list with `lines` lines; `SIZES` stands for an empty list,
-/// `SIZES + 1` for a long one.
+/// Returns the index of the size for a list with `lines` lines: `SIZES` for an empty list, `SIZES + 1` for a long
+/// one.
 fn size_of_list(lines: usize) -> usize {
     match lines {
         0 => SIZES,
@@ -284,8 +284,8 @@ fn size_of_list(lines: usize) -> usize {
     }
 }
 
-/// Returns the number of sizes, chosen so that lists of one size fill a page; how many lists of each size a page has;
-/// and the number of the size of a list, by its lines.
+/// Returns the number of sizes, the number of lists of each size in a page, and the index of a list's size by its
+/// number of lines. The sizes are chosen so that lists of one size fill a page.
 const fn sizes() -> (usize, [usize; MOST_LINES], [usize; MOST_LINES + 1]) {
     let (mut a_page, mut size_of) = ([0; MOST_LINES], [0; MOST_LINES + 1]);
     let (mut count, mut lines) = (0, 1);
@@ -306,7 +306,7 @@ mod tests {
     use crate::hashing::mixed;
 
     #[test]
-    fn lists_keep_what_was_added_and_not_removed() {
+    fn lists_contain_added_numbers_until_they_are_removed() {
         let mut postings = Postings::default();
         let mut expected: Vec<Vec<(u32, u32)>> = vec![Vec::new(); 50];
         (0..50).for_each(|_| postings.push_list());

@@ -1,4 +1,4 @@
-//! Nodes and pages (content hashes) in packed form, as documents store them. Numbers are little-endian.
+//! Packs nodes and pages (content hashes) for documents, and writes logs of them. Numbers are little-endian.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,18 +29,18 @@ pub enum Record<S> {
     },
 }
 
-/// An entry of a log: a byte for its kind, then its content.
+/// An entry of a log, stored as one byte for its kind followed by its content.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<S> {
-    /// A node or page, as it is from then on.
+    /// The new state of a node or page.
     Record(Record<S>),
-    /// An earlier node was needed again, perhaps by the page that made it.
+    /// The new times of an existing node that was needed again.
     Refreshed {
         /// The id of the node.
         id: Id,
-        /// When it was last needed, rounded up.
+        /// When the node was last needed, rounded up.
         seen_ms: i64,
-        /// When its page was last seen with this node, rounded up.
+        /// When the page that created the node was last seen with it, rounded up.
         page_seen_ms: i64,
     },
 }
@@ -52,7 +52,7 @@ const REFRESHED: u8 = 3;
 const LINKED: u8 = 4;
 const NO_LINKS: Links = [0; 2];
 
-/// Returns the entries of a log, up to the first invalid one: their kinds and their contents.
+/// Returns the kind and content of each entry of a log, up to the first invalid entry.
 pub fn entries<R: Relation>(log: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = log;
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ pub fn entries<R: Relation>(log: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 }
 
 impl<S: Pod> Entry<S> {
-    /// Reads what [`entries`] has returned.
+    /// Reads an entry returned by [`entries`].
     pub fn read<R: Relation<Signature = S>>((kind, entry): (u8, &[u8])) -> Option<Entry<S>> {
         if kind != REFRESHED {
             return Record::unpack::<R>(entry).map(Entry::Record);
@@ -76,7 +76,7 @@ impl<S: Pod> Entry<S> {
         Some(Entry::Refreshed { id: read_id(&entry[..R::ID_BYTES]), seen_ms, page_seen_ms })
     }
 
-    /// Adds a record to a log; for a node that was only refreshed, just its times.
+    /// Appends a record to a log. For a node that was only refreshed, it writes just the times.
     pub fn write<R: Relation<Signature = S>>(record: &Record<S>, is_refreshed: bool, log: &mut Vec<u8>) {
         match record {
             Record::Node { id, node, .. } if is_refreshed => {
@@ -99,7 +99,7 @@ impl<S: Pod> Entry<S> {
 }
 
 impl<S: Pod> Record<S> {
-    /// Returns when it was last needed, rounded up.
+    /// Returns when the node or page was last seen, rounded up.
     pub fn seen_ms(&self) -> i64 {
         match self {
             Record::Node { node, .. } => node.seen_ms,
@@ -107,7 +107,7 @@ impl<S: Pod> Record<S> {
         }
     }
 
-    /// Writes it.
+    /// Returns the packed form.
     pub fn pack<R: Relation<Signature = S>>(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 * R::ID_BYTES + 40 + R::SIZE);
         match self {
@@ -130,7 +130,7 @@ impl<S: Pod> Record<S> {
         bytes
     }
 
-    /// Reads it; None if its length is neither that of a node nor that of a page.
+    /// Reads the packed form; returns None if the length fits neither a node nor a page.
     pub fn unpack<R: Relation<Signature = S>>(bytes: &[u8]) -> Option<Record<S>> {
         let number = |at: usize| word(&bytes[at..at + 8]);
         let id = |at: usize| read_id(&bytes[at..at + R::ID_BYTES]);
@@ -151,7 +151,7 @@ impl<S: Pod> Record<S> {
     }
 }
 
-/// Returns an id as documents have it.
+/// Returns an id as documents write it.
 pub fn hex<R: Relation>(id: Id) -> String {
     format!("{id:0digits$x}", digits = 2 * R::ID_BYTES)
 }
@@ -165,13 +165,14 @@ fn read_id(bytes: &[u8]) -> Id {
 }
 
 impl<R: Relation> Nodes<R> {
-    /// Returns the records that the last step has changed when it assigned the pages of a batch, each with whether it
-    /// was only refreshed: refreshed nodes by age, then new nodes and pages in their order. Each id occurs once.
+    /// Returns the records that the last step changed when it assigned the pages of a batch, each with whether the
+    /// node was only refreshed. Refreshed nodes come first, by age, then new nodes and pages in order. Each id
+    /// occurs once.
     pub fn written(&self, pages: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let made: HashSet<u32> =
             assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();
         let refreshed_row = |change: &Change| match change {
-            Change::Seen { row, .. } | Change::PageSeen { row, .. } => Some(*row),
+            Change::SeenRaised { row, .. } | Change::PageSeenRaised { row, .. } => Some(*row),
             Change::Added { .. } | Change::Page { .. } => None,
         };
         let mut refreshed: Vec<u32> = self.changes().iter().filter_map(refreshed_row).collect();
@@ -180,7 +181,7 @@ impl<R: Relation> Nodes<R> {
         refreshed.retain(|row| !made.contains(row));
         let mut records: Vec<_> = refreshed.into_iter().map(|row| Some(self.record(row))).collect();
         let refreshed = records.len();
-        // By page: its state before its first arrival in the batch, and the place of its last arrival.
+        // By page: the state before its first arrival in the batch, and the position of its last arrival.
         let mut lasts: HashMap<u64, (Option<PageState>, usize)> = HashMap::new();
         for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
             lasts.entry(*page).or_insert((each.before, at)).1 = at;
@@ -194,7 +195,8 @@ impl<R: Relation> Nodes<R> {
                 records.push(self.lone_record(*page, before));
             }
         }
-        // An id that expires within the batch and starts anew has several rows: the last one lives.
+        // If a node expires within the batch and its text arrives again, its id has several rows; the last one is
+        // live.
         let mut places = HashMap::new();
         for at in 0..records.len() {
             if let Some(Record::Node { id, .. }) = records[at] {
@@ -207,7 +209,7 @@ impl<R: Relation> Nodes<R> {
         marked.filter_map(|(at, record)| record.map(|record| (record, at < refreshed))).collect()
     }
 
-    /// Returns the present state of the live nodes and pages that a log has records of.
+    /// Returns the current state, packed, of the live nodes and pages that have records in a log.
     pub fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Vec<u8>> {
         let records = entries::<R>(log).filter_map(|entry| match Entry::read::<R>(entry)? {
             Entry::Record(record) => self.current(&record, live_since_ms),
@@ -216,7 +218,7 @@ impl<R: Relation> Nodes<R> {
         records.map(|record| record.pack::<R>()).collect()
     }
 
-    /// Returns the present state of a live node, or of a live page that is remembered on its own.
+    /// Returns the current state of a live node, or of a live page that did not create its node.
     fn current(&self, record: &Record<R::Signature>, live_since_ms: i64) -> Option<Record<R::Signature>> {
         match record {
             Record::Node { id, signature, .. } => {
@@ -239,7 +241,7 @@ impl<R: Relation> Nodes<R> {
         Record::Node { id, root, signature: *self.index.signature(row), node, links }
     }
 
-    /// Returns the record of a page, unless it is unchanged or its node's document has it.
+    /// Returns the record of a page, unless the page is unchanged or the document of its node contains its state.
     fn lone_record(&self, page: u64, before: Option<PageState>) -> Option<Record<R::Signature>> {
         let last = self.remembered(page).filter(|last| before != Some(*last) && !self.is_own(page, *last))?;
         let node = (last.row != NONE).then(|| self.id(last.row));

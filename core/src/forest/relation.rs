@@ -1,51 +1,51 @@
-//! The relation of a profile: which signatures are near each other, and which may share a tree.
+//! The relation of a profile, which defines the signatures that are near each other and those that may share a tree.
 
 use std::cmp::Ordering;
 
 use bytemuck::{Pod, pod_read_unaligned};
 
-/// The id of a node: of 8 bytes, its simhash; of 16, a hash of all that is compared.
+/// The id of a node. An id of 8 bytes is the node's simhash; an id of 16 bytes is a hash of all compared fields.
 pub type Id = u128;
 
-/// A way by which a text joins a tree, as a bit: it is near a member, and may join the root.
+/// A way in which a text can join a tree, as a bit: the text is near a member, and may join the root.
 pub const BY_ROOT: u8 = 1;
-/// It is all but equal to a member, and still resembles the root enough.
+/// The text is nearly equal to a member, and resembles the root enough.
 pub const BY_MEMBER: u8 = 2;
-/// It is a later version of a member's article, and still has some of the root.
+/// The text is a later version of a member's article, and shares enough wording with the root.
 pub const BY_ADDRESS: u8 = 4;
 
 /// How a profile compares, names and indexes signatures.
 pub trait Relation: Send + 'static {
-    /// What is compared, with the keys by which a node is found.
+    /// The compared fields, and the keys by which a node is found.
     type Signature: Pod + Send + Sync;
-    /// The bytes of a signature.
+    /// The size of a signature in bytes.
     const SIZE: usize = size_of::<Self::Signature>();
-    /// The bytes of an id.
+    /// The size of an id in bytes.
     const ID_BYTES: usize;
-    /// The number of representatives and addresses of a signature, which need not be distinct.
+    /// The number of representatives and addresses in a signature; they need not be distinct.
     const PLACES: usize;
-    /// Whether, among several roots, the one with most live leaves is joined, not the most similar one.
+    /// Whether a text joins the root with most live leaves, instead of the most similar one.
     const COUNTS_LEAVES: bool = false;
 
     /// Reads a signature of `SIZE` bytes.
     fn read(bytes: &[u8]) -> Self::Signature {
         pod_read_unaligned(bytes)
     }
-    /// Returns the id: ids are equal if and only if everything compared, and the period, is equal.
+    /// Returns the id. Two ids are equal if and only if all compared fields and the periods are equal.
     fn id(signature: &Self::Signature) -> Id;
-    /// Returns the signature with an id, if ids contain it.
+    /// Returns the signature for an id, if ids contain signatures.
     fn signature_of(_: Id) -> Option<Self::Signature> {
         None
     }
-    /// Returns whether two signatures are equal in everything that is compared.
+    /// Returns whether two signatures are equal in all compared fields.
     fn are_equal(one: &Self::Signature, other: &Self::Signature) -> bool;
-    /// Returns a representative, or an address as one, by its place below `PLACES`.
+    /// Returns the representative at a place below `PLACES`, which may also be an address.
     fn representative(signature: &Self::Signature, place: usize) -> u64;
     /// Returns a bit for each representative that a node is indexed under, the lowest for the first.
     fn indexed(signature: &Self::Signature) -> u16;
-    /// Returns the signature of a node that is indexed under these representatives.
+    /// Returns the signature with other `indexed` bits.
     fn with_indexed(signature: Self::Signature, indexed: u16) -> Self::Signature;
-    /// Returns a signature whose id depends on the period of the retention in which its root was made.
+    /// Returns the signature with the retention period in which its root was created, which then is part of the id.
     fn with_period(signature: Self::Signature, _period: u64) -> Self::Signature {
         signature
     }
@@ -53,36 +53,35 @@ pub trait Relation: Send + 'static {
     fn share_address(_one: &Self::Signature, _other: &Self::Signature) -> bool {
         false
     }
-    /// Returns how long a text is; 0 where that is not known.
+    /// Returns the length of a text; 0 if unknown.
     fn length(_: &Self::Signature) -> u32 {
         0
     }
-    /// Returns whether only equal representatives are near this one.
+    /// Returns whether a representative is in common only with equal ones.
     fn is_exact(representative: u64) -> bool;
 
-    /// The largest distance between two simhashes in common, inclusive, at most 3.
+    /// Returns the largest distance (inclusive) at which two simhashes are in common, at most 3.
     fn max_distance_bits(&self) -> u32;
-    /// At most this many nodes made within the retention are indexed under one representative.
+    /// Returns the number of nodes created within the retention at which a representative becomes a frequent key.
     fn max_postings(&self) -> usize;
-    /// Returns whether two whole texts agree: then they are near if they have a representative in common. If one is a
-    /// part of the other, also returns how the first compares with the other in size.
+    /// Returns whether two whole texts agree; texts that agree are near if they have a representative in common. If
+    /// one text is a part of the other, also returns how the first compares with the second in size.
     fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, Option<Ordering>) {
         (true, None)
     }
-    /// Returns the ways by which a text may join a tree through a member with a key in common, as far as the member
-    /// allows them.
+    /// Returns the ways in which a text may join a tree, as far as a member with a key in common allows them.
     fn ways_by(&self, _text: &Self::Signature, _member: &Self::Signature) -> u8 {
         BY_ROOT
     }
-    /// Returns the ways by which a text may join the tree of a root, as far as the root allows them. It joins if one of
-    /// them is in `ways_by` too.
+    /// Returns the ways in which a text may join a tree, as far as the root allows them. The text joins if `ways_by`
+    /// returns one of these ways too.
     fn ways_to(&self, _text: &Self::Signature, _root: &Self::Signature) -> u8 {
         BY_ROOT
     }
     /// Returns how much a text resembles a root, 0 to 1.
     fn resemblance(text: &Self::Signature, root: &Self::Signature) -> f64;
 
-    /// Returns whether two representatives count as common: equal, or simhashes within a few bits.
+    /// Returns whether two representatives are in common: equal, or simhashes within `max_distance_bits`.
     #[inline]
     fn in_common(&self, one: u64, other: u64) -> bool {
         one == other
@@ -91,7 +90,7 @@ pub trait Relation: Send + 'static {
                 && (one ^ other).count_ones() <= self.max_distance_bits()
     }
 
-    /// Returns the distinct representatives, each with its first place.
+    /// Returns the distinct representatives, each with the first place where it occurs.
     fn distinct(signature: &Self::Signature) -> impl Iterator<Item = (usize, u64)> + '_ {
         let all = move |place| Self::representative(signature, place);
         let is_first = move |place: &usize| (0..*place).all(|earlier| all(earlier) != all(*place));
@@ -106,7 +105,7 @@ pub trait Relation: Send + 'static {
     }
 }
 
-/// The relation of profiles with one simhash for each text: near within a distance, and all may join.
+/// The relation of profiles with one simhash per text: texts within a distance are near, and any near text may join.
 #[derive(Clone, Copy)]
 pub struct ByDistance {
     /// Inclusive, at most 3.

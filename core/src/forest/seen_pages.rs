@@ -1,24 +1,24 @@
-//! Which content hashes, here called pages, are remembered: most in the node that they made, others in entries of their
-//! own.
+//! The content hashes that are remembered, here called pages. Most are stored in the node that they created, the
+//! others in separate entries.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
 use super::table::{NONE, Table};
 
-/// Stands for the id of a text without letters and digits, which is not remembered.
+/// The content hash of a text without letters and digits; it is not remembered.
 pub const NO_PAGE: u64 = 0;
 
-// Marks the numbers of pages that have entries of their own; the others are rows of nodes.
+// Marks the numbers of pages with separate entries; the other numbers are rows of nodes.
 const LONE: u32 = 1 << 31;
 
-/// What is remembered of a page.
+/// The remembered state of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable, Debug)]
 #[repr(C, packed(4))]
 pub struct PageState {
-    /// When it was last seen, rounded up.
+    /// When the page was last seen, rounded up.
     pub seen_ms: i64,
-    /// The row of the node that it got; [`NONE`] if it got none.
+    /// The row of the page's node; [`NONE`] if it has no node.
     pub row: u32,
 }
 
@@ -29,8 +29,8 @@ struct Lone {
     last: PageState,
 }
 
-/// The pages of a forest, which refer to nodes only by row: an `of_row` returns the page that made the node in a row,
-/// and when that page was last seen with this node.
+/// The pages of a forest, which refer to nodes only by row. Each `of_row` argument returns the page that created the
+/// node in a row, and when that page was last seen with this node.
 #[derive(Default)]
 pub struct SeenPages {
     table: Table,
@@ -40,12 +40,12 @@ pub struct SeenPages {
 }
 
 impl SeenPages {
-    /// Returns how many pages have entries of their own.
+    /// Returns the number of pages with separate entries.
     pub fn lone_count(&self) -> usize {
         self.lone.len() - self.free.len()
     }
 
-    /// Returns the memory that they take.
+    /// Returns the memory used by the pages.
     pub fn size_bytes(&self) -> usize {
         self.table.size_bytes() + self.lone.size_bytes() + self.free.capacity() * size_of::<u32>()
     }
@@ -62,7 +62,7 @@ impl SeenPages {
         latest
     }
 
-    /// Adds the page of a new node, whose row is `number`.
+    /// Adds the page that created the node in row `number`.
     pub fn add(&mut self, page: u64, number: u32, of_row: impl Fn(u32) -> (u64, i64)) {
         if page != NO_PAGE {
             let lone = &self.lone;
@@ -70,14 +70,14 @@ impl SeenPages {
         }
     }
 
-    /// Removes the page of a node.
+    /// Removes the page that created the node in a row.
     pub fn remove(&mut self, page: u64, row: u32) {
         if page != NO_PAGE {
             self.table.remove(page as u32, row);
         }
     }
 
-    /// Sets the state in a page's own entry, or with None removes that entry; returns the state before.
+    /// Sets the state in a page's separate entry, or removes the entry if `last` is None; returns the previous state.
     pub fn set_lone(
         &mut self,
         page: u64,
@@ -103,7 +103,7 @@ impl SeenPages {
         before
     }
 
-    /// Checks the next `count` entries, and removes those that have expired.
+    /// Checks the next `count` entries, and removes the expired ones.
     pub fn sweep(&mut self, count: usize, live_since_ms: i64) {
         for _ in 0..count.min(self.lone.len()) {
             self.next_swept = (self.next_swept + 1) % self.lone.len();

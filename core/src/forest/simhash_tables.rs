@@ -1,53 +1,55 @@
-//! Finds simhashes within 3 bits of another.
+//! Finds simhashes within 3 bits of a given simhash.
 //!
-//! Cut into four blocks, two such simhashes have a block in common (Manku, Jain and Das Sarma, WWW 2007). So each is
-//! kept under all of its blocks, with some of its bits as a tag, and a search reads four lists.
+//! If two such simhashes are divided into four blocks, at least one block is equal (Manku, Jain and Das Sarma, WWW
+//! 2007). So each simhash is stored under all four blocks, with some of its bits as a tag, and a search reads 4
+//! lists.
 //!
-//! A block begins with few lists: as it fills, one at a time is split, by linear hashing (Litwin, VLDB 1980), until
-//! each value of the block has its own. Where very many simhashes share a block, tables of their other bits replace
-//! its list, cut into blocks that each distinguish about the same number of them.
+//! A block begins with few lists. As the tables fill, linear hashing (Litwin, VLDB 1980) splits one list at a time,
+//! until each value of the block has its own list. When very many simhashes share a list, nested tables replace it,
+//! which divide the remaining bits into blocks that each distinguish about the same number of simhashes.
 
 use std::collections::HashMap;
 
 use super::postings::{Postings, TAG_BITS};
 use crate::hashing::mixed;
 
-/// The largest distance that is searched, inclusive.
+/// The largest distance that a search finds, inclusive.
 pub const MAX_DISTANCE_BITS: u32 = 3;
 
 const BLOCKS: usize = MAX_DISTANCE_BITS as usize + 1;
 const BLOCK_BITS: u32 = u64::BITS / BLOCKS as u32;
 // The average length of lists above which one list of each block is split.
 const FILLED: usize = 12;
-// Lists that reach one of these lengths may be replaced by nested tables: random simhashes make none so long, and
-// replacing even longer ones would take too much time.
+// Lists that reach one of these lengths may be replaced by nested tables. Lists of random simhashes stay shorter, and
+// replacing longer lists would take too much time.
 const LONG: usize = 16_384;
 const LONGEST: usize = 2 * LONG;
-// Fewer bits are not cut into blocks.
+// The least number of bits to divide into blocks.
 const LEAST_BITS: u32 = 16;
 
-/// A set of numbers, found by their simhashes. It keeps only tags: `simhash_of` returns the simhash of a number.
+/// A set of numbers, searched by their simhashes. It stores only tags, so callers pass `simhash_of`, which returns
+/// the simhash of a number.
 pub struct SimhashTables {
     blocks: [Block; BLOCKS],
     // The lists of an address are adjacent, one for each block.
     lists: Postings,
-    // There are 2^level addresses, plus one for each address below `split`, as these have been split already.
+    // There are 2^level addresses, plus one for each address below `split`, since those were already split.
     level: u32,
     split: usize,
     len: usize,
-    // The tables that replace long lists; `replaced` maps a list to its table. After a split, two lists share one
+    // The tables that replace long lists; `replaced` maps a list to its table. After a split, two lists share a
     // table.
     nested: Vec<SimhashTables>,
     replaced: HashMap<usize, usize>,
 }
 
-/// Some bits of a simhash.
+/// A selection of the bits of a simhash.
 #[derive(Clone, Copy, Default)]
 struct Block {
     mask: u64,
-    // The place of the mask's lowest bit, if its bits are contiguous: their value then needs no hashing.
+    // The position of the mask's lowest bit if its bits are contiguous; their value then needs no hashing.
     shift: Option<u32>,
-    // Where the tag begins.
+    // The position of the tag's lowest bit.
     tag_shift: u32,
 }
 
@@ -82,7 +84,7 @@ impl SimhashTables {
         SimhashTables { blocks, lists, level: 0, split: 0, len: 0, nested, replaced }
     }
 
-    /// Returns the memory that the tables take.
+    /// Returns the memory used by the tables.
     pub fn size_bytes(&self) -> usize {
         self.lists.size_bytes() + self.nested.iter().map(SimhashTables::size_bytes).sum::<usize>()
     }
@@ -106,7 +108,7 @@ impl SimhashTables {
         }
     }
 
-    /// Removes a number that the tables have.
+    /// Removes a number that the tables contain.
     pub fn remove(&mut self, simhash: u64, number: u32) {
         self.len -= 1;
         for (_, list) in self.lists_of(simhash) {
@@ -124,7 +126,7 @@ impl SimhashTables {
         self.lists_of(simhash).map(|(_, list)| self.lists.touch(list)).fold(0, |sum, read| sum ^ read)
     }
 
-    /// Finds the numbers of all simhashes within 3 bits, and of some others; some of them several times.
+    /// Finds the numbers of all simhashes within 3 bits. It may also find other numbers, and may repeat numbers.
     pub fn search(&self, simhash: u64, found: &mut Vec<u32>) {
         for (block, list) in self.lists_of(simhash) {
             self.lists.near(list, block.tag(simhash), |number| found.push(number));
@@ -138,7 +140,7 @@ impl SimhashTables {
         (1 << self.level) + self.split
     }
 
-    /// Returns each block, with the list of the simhash there.
+    /// Returns each block with the list that contains the simhash.
     #[inline]
     fn lists_of(&self, simhash: u64) -> impl Iterator<Item = (Block, usize)> + use<> {
         let (level, addresses) = (self.level, self.addresses());
@@ -154,13 +156,13 @@ impl SimhashTables {
         if self.replaced.is_empty() { None } else { self.replaced.get(&list).copied() }
     }
 
-    /// Replaces a list by nested tables if a search then reads at most half as much.
+    /// Replaces a list by nested tables if that at least halves the cost of a search.
     fn replace(&mut self, list: usize, block: Block, simhash_of: &dyn Fn(u32) -> u64) {
         let numbers: Vec<u32> = self.lists.all(list).map(|(number, _)| number).collect();
         let simhashes: Vec<u64> = numbers.iter().map(|number| simhash_of(*number)).collect();
-        // Only these bits can differ within the list.
-        let known = self.blocks.iter().fold(0, |known, each| known | each.mask) & !block.mask;
-        let Some(blocks) = cut(known, &simhashes) else { return };
+        // Only the bits outside the block can differ within the list.
+        let bits = self.blocks.iter().fold(0, |bits, each| bits | each.mask) & !block.mask;
+        let Some(blocks) = divide(bits, &simhashes) else { return };
         let mut nested = SimhashTables::new(blocks);
         for (number, simhash) in numbers.into_iter().zip(simhashes) {
             nested.add(simhash, number, simhash_of);
@@ -193,19 +195,20 @@ impl SimhashTables {
     }
 }
 
-/// Cuts bits into blocks that distinguish simhashes equally well; None if a search would still read more than half.
-fn cut(bits: u64, simhashes: &[u64]) -> Option<[Block; BLOCKS]> {
+/// Divides bits into blocks that distinguish the simhashes equally well; returns None if a search in these blocks
+/// would still read more than half as much.
+fn divide(bits: u64, simhashes: &[u64]) -> Option<[Block; BLOCKS]> {
     if bits.count_ones() < LEAST_BITS {
         return None;
     }
-    let told_apart = |bit: u32| {
+    let distinguished = |bit: u32| {
         let ones = simhashes.iter().filter(|simhash| **simhash >> bit & 1 == 1).count();
         ones.min(simhashes.len() - ones)
     };
     let mut order: Vec<(usize, u32)> =
-        (0..u64::BITS).filter(|bit| bits >> bit & 1 == 1).map(|bit| (told_apart(bit), bit)).collect();
+        (0..u64::BITS).filter(|bit| bits >> bit & 1 == 1).map(|bit| (distinguished(bit), bit)).collect();
     order.sort_unstable_by(|one, other| other.cmp(one));
-    let telling = order[..order.len() / 2].iter().fold(0, |telling, each| telling | 1_u64 << each.1);
+    let best = order[..order.len() / 2].iter().fold(0, |best, each| best | 1_u64 << each.1);
     let mut blocks = [Block::default(); BLOCKS];
     for (at, (_, bit)) in order.into_iter().enumerate() {
         blocks[at % BLOCKS].mask |= 1 << bit;
@@ -215,9 +218,9 @@ fn cut(bits: u64, simhashes: &[u64]) -> Option<[Block; BLOCKS]> {
         let mut values: Vec<u64> = simhashes.iter().map(|simhash| simhash & block.mask).collect();
         values.sort_unstable();
         read += values.chunk_by(|one, other| one == other).map(|run| run.len().pow(2)).sum::<usize>();
-        // The tag begins where most of the distinguishing bits outside the block are.
-        let others = |shift: &u32| (telling & !block.mask).rotate_right(*shift) & ((1 << TAG_BITS) - 1);
-        block.tag_shift = (0..u64::BITS).max_by_key(|shift| others(shift).count_ones()).unwrap_or(0);
+        // The tag covers as many as possible of the best distinguishing bits outside the block.
+        let covered = |shift: &u32| (best & !block.mask).rotate_right(*shift) & ((1 << TAG_BITS) - 1);
+        block.tag_shift = (0..u64::BITS).max_by_key(|shift| covered(shift).count_ones()).unwrap_or(0);
     }
     (read <= simhashes.len().pow(2) / 2).then_some(blocks)
 }
@@ -227,7 +230,7 @@ mod tests {
     use super::*;
     use crate::hashing::mixed;
 
-    fn assert_complete(simhashes: &[u64], asked: &[u64]) -> SimhashTables {
+    fn assert_complete(simhashes: &[u64], queries: &[u64]) -> SimhashTables {
         let mut tables = SimhashTables::default();
         let simhash_of = |number: u32| simhashes[number as usize];
         let is_removed = |number: usize| number % 5 == 0;
@@ -237,7 +240,7 @@ mod tests {
         for (number, simhash) in simhashes.iter().enumerate().filter(|(number, _)| is_removed(*number)) {
             tables.remove(*simhash, number as u32);
         }
-        for one in asked {
+        for one in queries {
             let near = |other: &u64| (one ^ other).count_ones() <= MAX_DISTANCE_BITS;
             let expected: Vec<u32> = (0..simhashes.len())
                 .filter(|number| near(&simhashes[*number]) && !is_removed(*number))
@@ -254,7 +257,7 @@ mod tests {
         tables
     }
 
-    /// Numbers with few of the bits set, so that many are near each other.
+    /// Returns simhashes with few bits set, so that many are near each other.
     fn sparse(count: u64, mask: u64) -> Vec<u64> {
         (0..count).map(|each| mixed(each) & mixed(each + 1_000_000) & mixed(each + 9) & mask).collect()
     }
@@ -262,22 +265,22 @@ mod tests {
     #[test]
     fn all_near_simhashes_are_found() {
         let simhashes = sparse(4_000, u64::MAX);
-        let asked: Vec<u64> = (0..64).map(|bit| simhashes[bit] ^ 1 << bit ^ 3 << (63 - bit)).collect();
-        assert_complete(&simhashes, &asked);
+        let queries: Vec<u64> = (0..64).map(|bit| simhashes[bit] ^ 1 << bit ^ 3 << (63 - bit)).collect();
+        assert_complete(&simhashes, &queries);
     }
 
     #[test]
-    fn blocks_that_very_many_share_are_searched_by_the_other_bits() {
+    fn simhashes_with_a_very_frequent_block_are_found() {
         for mask in [u64::MAX >> 32, u64::MAX << 32, 0xff_ff00_ffff_0000, 0xffff, 0xff_0000_0000] {
             let simhashes: Vec<u64> = (0..LONG as u64 + 2_000).map(|each| mixed(each) & mask).collect();
-            let asked: Vec<u64> = (0..40).map(|bit| simhashes[bit] ^ 1 << bit ^ 1 << (63 - bit)).collect();
-            let tables = assert_complete(&simhashes, &asked);
+            let queries: Vec<u64> = (0..40).map(|bit| simhashes[bit] ^ 1 << bit ^ 1 << (63 - bit)).collect();
+            let tables = assert_complete(&simhashes, &queries);
             assert_eq!(tables.nested.is_empty(), mask.count_ones() < 16);
         }
     }
 
     #[test]
-    fn equal_simhashes_are_kept_once_for_each_block() {
+    fn equal_simhashes_are_stored_once_per_block() {
         let simhashes = vec![5; 2 * LONG + 2_000];
         let tables = assert_complete(&simhashes, &[2]);
         assert!(tables.size_bytes() < simhashes.len() * BLOCKS * 9);

@@ -1,18 +1,18 @@
-//! A hash table of 32-bit numbers, each kept under a hash that the caller computes.
+//! A hash table of 32-bit numbers, each stored under a hash that the caller computes.
 //!
-//! Linear hashing (Litwin, VLDB 1980): one bucket is split at a time, so that no insertion waits for the table to be
-//! copied. A bucket is one line of the processor's cache. It holds the highest 8 bits of each hash with the number, so
-//! that nearly all numbers under other hashes are skipped without reading their entries.
+//! It uses linear hashing (Litwin, VLDB 1980), which splits one bucket at a time, so that no insertion waits for the
+//! whole table to be copied. A bucket is one cache line. It stores each number with the highest 8 bits of its hash
+//! as a tag, so that a search skips nearly all numbers with other hashes.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
 
-/// Stands for no number.
+/// A placeholder for no number.
 pub const NONE: u32 = u32::MAX;
 
 const SLOTS: usize = 12;
-// On average; so few buckets overflow.
+// The average number of filled slots above which a bucket is split; it leaves few buckets overflowing.
 const FILLED: usize = 8;
 const TAG_SHIFT: u32 = 24;
 
@@ -20,9 +20,9 @@ const TAG_SHIFT: u32 = 24;
 #[repr(C, align(64))]
 struct Bucket {
     tags: [u8; SLOTS],
-    // The next bucket of the chain, if this one overflows.
+    // The next bucket of the chain, if this bucket overflows.
     next: u32,
-    // Filled from the front; all buckets of a chain but its first are full.
+    // Filled from the front; in a chain, only the first bucket may have empty slots.
     numbers: [u32; SLOTS],
 }
 
@@ -33,14 +33,14 @@ impl Bucket {
         self.numbers.iter().position(|number| *number == NONE).unwrap_or(SLOTS)
     }
 
-    /// Returns whether a tag may be among its own: false only if it is not.
+    /// Returns false only if the bucket does not contain the tag; true may be wrong.
     #[inline]
     fn may_have(&self, tag: u8) -> bool {
         const LOWEST: u64 = 0x0101_0101_0101_0101;
         let [a, b, c, d, e, f, g, h, i, j, k, l] = self.tags;
         let differences = u64::from_le_bytes([a, b, c, d, e, f, g, h]) ^ (LOWEST * u64::from(tag));
         let of_others = u64::from(u32::from_le_bytes([i, j, k, l])) ^ (LOWEST * u64::from(tag));
-        // A byte that is zero borrows from the bit above it.
+        // A zero byte borrows, which sets its highest bit.
         let zeros = differences.wrapping_sub(LOWEST) & !differences;
         let zeros_of_others = of_others.wrapping_sub(LOWEST) & !of_others;
         (zeros | zeros_of_others) & (LOWEST << 7) != 0
@@ -51,9 +51,9 @@ impl Bucket {
 pub struct Table {
     buckets: Chunks<Bucket>,
     overflow: Chunks<Bucket>,
-    // The first of the buckets in `overflow` that are free, which are a chain too.
+    // The head of the chain of free buckets in `overflow`.
     free: u32,
-    // There are 2^level buckets, plus one for each bucket below `split`, as these have been split already.
+    // There are 2^level buckets, plus one for each bucket below `split`, since those were already split.
     level: u32,
     split: usize,
     len: usize,
@@ -68,7 +68,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Returns the memory that the table takes.
+    /// Returns the memory used by the table.
     pub fn size_bytes(&self) -> usize {
         self.buckets.size_bytes() + self.overflow.size_bytes()
     }
@@ -86,7 +86,7 @@ impl Table {
         self.buckets[self.bucket(hash)].next
     }
 
-    /// Calls `found` with the numbers that are kept under a hash, and some others of its bucket.
+    /// Calls `found` with the numbers stored under a hash, and with some other numbers in the same bucket.
     #[inline]
     pub fn scan(&self, hash: u32, found: &mut impl FnMut(u32)) {
         let tag = (hash >> TAG_SHIFT) as u8;
@@ -99,7 +99,7 @@ impl Table {
         }
     }
 
-    /// Returns a bucket, with [`NONE`], and those in `overflow` that follow it, with their places there.
+    /// Returns the buckets of a chain with their places in `overflow`; the place of the first bucket is [`NONE`].
     #[inline]
     fn chain(&self, first: usize) -> impl Iterator<Item = (u32, &Bucket)> {
         std::iter::successors(Some((NONE, &self.buckets[first])), |(_, bucket)| {
@@ -107,7 +107,7 @@ impl Table {
         })
     }
 
-    /// Adds a number.
+    /// Adds a number; `hash_of` returns the hash of any number in the table.
     pub fn add(&mut self, hash: u32, number: u32, hash_of: impl Fn(u32) -> u32) {
         self.len += 1;
         if self.len > self.buckets.len() * FILLED {
@@ -117,7 +117,7 @@ impl Table {
         self.put(bucket, (hash >> TAG_SHIFT) as u8, number);
     }
 
-    /// Removes a number that the table has.
+    /// Removes a number; does nothing if the table does not contain it.
     pub fn remove(&mut self, hash: u32, number: u32) {
         let first = self.bucket(hash);
         let Some((at, slot)) = self.find(first, number) else { return };
@@ -183,7 +183,7 @@ impl Table {
             moved.extend(filled.map(|(tag, number)| (*tag, number, hash_of(number))));
             freed.push(place);
         }
-        // The first is the bucket itself.
+        // The first bucket of the chain is not in `overflow`.
         freed.into_iter().skip(1).for_each(|place| self.release(place));
         self.buckets[self.split] = EMPTY;
         self.buckets.push(EMPTY);
@@ -204,7 +204,7 @@ mod tests {
     use crate::hashing::mixed;
 
     fn hash(number: u32) -> u32 {
-        // Some hashes have many numbers.
+        // Several numbers share each hash.
         mixed(u64::from(number % 5_000)) as u32
     }
 

@@ -1,22 +1,22 @@
-//! The forest's time: the latest time of any arrival so far; and how long nodes and pages live by it.
+//! The forest's time, which is the latest time of any arrival so far, and how long nodes and pages live.
 
-/// Stands for an unknown time; less than every time.
+/// An unknown time, which is earlier than any other.
 pub const NO_TIME: i64 = i64::MIN;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// How long nodes live, in milliseconds from 1 on.
+/// How long nodes live, in milliseconds; both values are at least 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Aging {
     /// How long a node lives after it was last needed.
     pub retention_ms: i64,
-    /// The time when it was last needed is rounded up to a multiple of this, so that not every article rewrites nodes
-    /// of its cluster.
+    /// The time when a node was last needed is rounded up to a multiple of this, so that most articles do not rewrite
+    /// the nodes of their cluster.
     pub granularity_ms: i64,
 }
 
 impl Aging {
-    /// Returns the number of the retention's period in which a time is.
+    /// Returns the number of the retention period that contains a time.
     pub fn period(&self, time_ms: i64) -> u64 {
         if time_ms == NO_TIME { 0 } else { time_ms.div_euclid(self.retention_ms) as u64 }
     }
@@ -37,15 +37,15 @@ impl Aging {
 pub struct State {
     /// The number of the last arrival.
     pub seq: i64,
-    /// The forest's time, milliseconds since 1970.
+    /// The forest's time, in milliseconds since 1970.
     pub time_ms: i64,
-    /// The first time that was known: nodes made before it count as seen then.
+    /// The first known time; nodes created before any time was known are treated as seen then.
     pub origin_ms: i64,
 }
 
 impl State {
-    /// Moves on to the next arrival, and returns its time. A time more than a day after `now_ms` is replaced by the
-    /// forest's.
+    /// Advances to the next arrival and returns its time. An unknown time, or one more than a day after `now_ms`, is
+    /// replaced by the forest's time.
     pub fn advance(&mut self, time_ms: i64, now_ms: i64) -> i64 {
         self.seq += 1;
         let counts = time_ms != NO_TIME && time_ms <= now_ms.saturating_add(DAY_MS);
@@ -58,8 +58,8 @@ impl State {
         if counts { time_ms } else { self.time_ms }
     }
 
-    /// Returns the least `seen` (inclusive) of a live node or page; [`NO_TIME`] if all are live: as long as no time is
-    /// known, and until the nodes and pages that were made before the first known time expire.
+    /// Returns the least `seen_ms` (inclusive) of a live node or page. It is [`NO_TIME`] while no time is known, and
+    /// until nodes and pages created before the first known time expire.
     pub fn live_since_ms(&self, aging: &Aging) -> i64 {
         if self.time_ms == NO_TIME {
             return NO_TIME;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_rounded_up_and_those_far_ahead_do_not_count() {
+    fn times_are_rounded_up_and_far_future_times_are_ignored() {
         let aging = Aging { retention_ms: 100, granularity_ms: 10 };
         assert_eq!([-11, -10, 0, 1, 10].map(|time| aging.round_up(time)), [-10, -10, 0, 10, 10]);
         let mut state = State { seq: 0, time_ms: NO_TIME, origin_ms: NO_TIME };

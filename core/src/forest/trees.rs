@@ -1,20 +1,20 @@
-//! Keeps the rows of each tree together, to count the leaves of a root.
+//! Links the rows of each tree, to enumerate the leaves of a root.
 
 use super::chunks::Chunks;
 
-/// Rings of rows: each row has the next and the previous row of its tree, or itself if it is alone.
+/// Rings of rows: each row links to the next and the previous row of its tree, or to itself if the tree has one row.
 #[derive(Default)]
 pub struct Trees {
     rings: Chunks<[u32; 2]>,
 }
 
 impl Trees {
-    /// Returns the memory that they take.
+    /// Returns the memory used by the rings.
     pub fn size_bytes(&self) -> usize {
         self.rings.size_bytes()
     }
 
-    /// Adds a row to the tree of its root. The row is the next new one, or one that was removed.
+    /// Adds a row to the tree of its root. The row is either the next unused number or a removed row.
     pub fn add(&mut self, row: u32, root: u32) {
         if self.rings.len() == row as usize {
             self.rings.push([row, row]);
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaves_are_those_that_were_added_and_not_removed() {
+    fn added_leaves_are_listed_until_they_are_removed() {
         let mut trees = Trees::default();
         for (row, root) in [(0, 0), (1, 0), (2, 2), (3, 0), (4, 2)] {
             trees.add(row, root);
@@ -56,7 +56,7 @@ mod tests {
         trees.remove(4);
         assert_eq!((leaves(&trees, 0), leaves(&trees, 2)), (vec![3], vec![]));
         trees.add(4, 0);
-        // A root may go before its leaves.
+        // A root may be removed before its leaves.
         trees.remove(0);
         trees.add(0, 2);
         trees.remove(3);

@@ -1,4 +1,4 @@
-"""Features of `/api/v1` for front ends: tags, compression, other sites, fields, problems, description."""
+"""Features of `/api/v1` for front ends: entity tags, compression, CORS, fields, problems, OpenAPI."""
 
 import asyncio
 import gzip
@@ -51,7 +51,7 @@ class Ask(Protocol):
 
 @pytest.fixture(scope="module")
 def ask(elasticsearch_url: str, index: str) -> Iterator[Ask]:
-    """One application for all tests: making it takes longer than answering."""
+    """One application for all tests, since creating it takes longer than a request."""
     with asyncio.Runner() as runner:
 
         async def start() -> tuple[AsyncElasticsearch, ASGIApp]:
@@ -68,7 +68,7 @@ def ask(elasticsearch_url: str, index: str) -> Iterator[Ask]:
         runner.run(client.close())
 
 
-def test_an_answer_that_is_known_is_not_sent_again(ask: Ask) -> None:
+def test_unchanged_responses_are_not_sent_again(ask: Ask) -> None:
     path = f"{PREFIX}/list"
     first = ask(path, "size=3")
     assert first.headers["cache-control"] == "private, no-cache"
@@ -81,7 +81,7 @@ def test_an_answer_that_is_known_is_not_sent_again(ask: Ask) -> None:
     for unknown in ('"other"', "", tag[:-2]):
         assert ask(path, "size=3", if_none_match=unknown).json == first.json
     assert ask(path, "size=4").headers["etag"] != tag
-    # A static file has a tag of its own, an error has none.
+    # A static file has a tag, too; an error has none.
     style = ask("/static/style.css")
     known = ask("/static/style.css", if_none_match=style.headers["etag"])
     assert (known.status, known.headers["cache-control"]) == (304, "private, no-cache")
@@ -90,7 +90,7 @@ def test_an_answer_that_is_known_is_not_sent_again(ask: Ask) -> None:
     assert "etag" not in wrong.headers
 
 
-def test_long_answers_are_packed(ask: Ask) -> None:
+def test_long_responses_are_compressed(ask: Ask) -> None:
     plain, packed = (
         ask(f"{PREFIX}/list", "size=50", accept_encoding=encoding) for encoding in ("identity", "gzip")
     )
@@ -115,7 +115,7 @@ def test_only_the_pages_of_named_origins_may_read(elasticsearch_url: str, index:
     assert status_of((DESK,), DESK) == (200, DESK)
     assert status_of(("https://DESK.example:443/",), DESK) == (200, DESK)
     assert status_of(("*",), "https://evil.example") == (200, "*")
-    # Errors can be read too, and a browser asks before it posts JSON.
+    # Errors can be read, too; browsers send a preflight request before they post JSON.
     wrong = Request(path=f"{PREFIX}/nothing", headers=CROSS_SITE | {"origin": DESK})
     asked = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
     before = Request(
@@ -138,7 +138,7 @@ def test_an_invalid_origin_is_refused(origin: str) -> None:
         origin_of(origin)
 
 
-def test_further_fields_are_given_as_they_are(ask: Ask) -> None:
+def test_requested_fields_are_included(ask: Ask) -> None:
     listed = ask(f"{PREFIX}/list", "size=5&sort=similar-desc").json
     head = listed["rows"][0]
     assert head["included"] is None
@@ -181,7 +181,7 @@ def test_explanations_are_in_the_requested_language(index: str, ask: Ask) -> Non
     assert all(fact["name"] and fact["value"] for fact in english.json["facts"])
     missing = ask(f"{PREFIX}/explanation", f"id={head}&other=none")
     assert (missing.status, missing.json["type"]) == (404, "urn:esdedup:problem:article_not_found")
-    # Each may be taken from an index of its own.
+    # Each article may be in another index.
     both = f"id={head}&index={index}&other={other}"
     assert ask(f"{PREFIX}/explanation", f"{both}&other_index={index}").json == english.json
     assert ask(f"{PREFIX}/explanation", f"{both}&other_index=none").status == 404
@@ -230,7 +230,7 @@ def test_every_operation_has_examples_and_can_be_tried_out(ask: Ask) -> None:
     assert "HTTPValidationError" not in json.dumps(described)
 
 
-def test_the_form_for_a_text_is_answered(elasticsearch_url: str, index: str) -> None:
+def test_the_form_for_a_text_finds_similar_articles(elasticsearch_url: str, index: str) -> None:
     text = next(iter(sample.articles(80)))["text"]
     form = {"content-type": "application/x-www-form-urlencoded"}
 

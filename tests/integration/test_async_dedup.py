@@ -1,4 +1,4 @@
-"""Programs with an event loop that feed: `AsyncDedup` does what `Dedup` does."""
+"""`AsyncDedup` behaves as `Dedup` does, in programs with an event loop."""
 
 import asyncio
 import inspect
@@ -25,7 +25,9 @@ async def awaited(index: str) -> AsyncIterator[dict[str, Any]]:
         yield {"_index": index, **page}
 
 
-def test_articles_get_the_same_roots(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
+def test_async_feeding_gives_equal_roots(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
     alone, index, forest = index_name("alone"), index_name("articles"), index_name("forest")
     with Dedup(es, forest=index_name("other")) as dedup:
         dedup.setup(alone)
@@ -43,7 +45,7 @@ def test_articles_get_the_same_roots(es: Elasticsearch, elasticsearch_url: str, 
                 assert [each["_source"]["dedup"]["seq"] for each in again] == [201, 202, 203]
                 assert (await dedup.expire()).checked == 0
                 assert await dedup.learn(["a page that nobody has seen before today"]) == 1
-            # The forest is free, and its client still works.
+            # The forest is released, and the caller's client still works.
             list(Dedup(es, forest=forest).enrich(PAGES[:1]))
             assert (await client.count(index=index))["count"] == len(PAGES)
             return found
@@ -53,7 +55,7 @@ def test_articles_get_the_same_roots(es: Elasticsearch, elasticsearch_url: str, 
     assert found.total_rows == len(set(roots(es, index).values()))
 
 
-def test_callbacks_come_in_the_event_loop_and_in_order(
+def test_callbacks_run_in_order_in_the_event_loop(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     seen: list[tuple[str, str]] = []
@@ -115,7 +117,7 @@ def test_waiting_for_a_sidecar_does_not_block_the_loop(elasticsearch_url: str) -
     assert asyncio.run(fed()) > 5
 
 
-def test_what_it_takes_is_what_dedup_takes(elasticsearch_url: str) -> None:
+def test_async_dedup_has_the_parameters_of_dedup(elasticsearch_url: str) -> None:
     own, other = inspect.signature(AsyncDedup), inspect.signature(Dedup)
     assert list(own.parameters) == list(other.parameters)
     assert own.parameters["client"].annotation is AsyncElasticsearch

@@ -1,4 +1,4 @@
-"""From an article to its cluster and back; `AsyncReader` answers as `Reader` does."""
+"""Articles are found by fingerprint and root; `AsyncReader` answers as `Reader` does."""
 
 import copy
 import dataclasses
@@ -22,7 +22,7 @@ RECIPE = re.compile(r"<!-- by-bands, a recipe -->\n```json\n(.*?)```", re.DOTALL
 
 @pytest.fixture(scope="module")
 def stored(es: Elasticsearch, unchanged: tuple[str, str]) -> dict[str, dict[str, Any]]:
-    """Return what esdedup wrote into each article, by the article's id."""
+    """The dedup object of each article, by the article's id."""
     found = helpers.scan(es, index=unchanged[0], query={"_source": ["dedup"]})
     return {hit["_id"]: hit["_source"]["dedup"] for hit in found}
 
@@ -36,7 +36,7 @@ def most_frequent(stored: dict[str, dict[str, Any]], name: str) -> str:
     return max(sorted(set(values)), key=values.count)
 
 
-def test_a_fingerprint_leads_to_all_its_articles(
+def test_a_fingerprint_finds_all_its_articles(
     read: Read, read_async: Read, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
 ) -> None:
     fingerprint = most_frequent(stored, "fingerprint")
@@ -58,7 +58,7 @@ def test_a_fingerprint_leads_to_all_its_articles(
         read("with_fingerprint", unchanged[0], "")
 
 
-def test_the_api_goes_both_ways(
+def test_the_api_finds_articles_by_fingerprint_and_root(
     elasticsearch_url: str, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
 ) -> None:
     article = next(iter(stored))
@@ -74,7 +74,7 @@ def test_the_api_goes_both_ways(
     )
 
 
-def test_a_node_of_the_forest(
+def test_maintenance_describes_a_node_of_the_forest(
     es: Elasticsearch, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
 ) -> None:
     maintenance = Maintenance(es, forest=unchanged[1])
@@ -111,8 +111,7 @@ def test_the_recipe_finds_near_texts_by_their_bands_alone(
     assert right > 0.7 * wanted
 
 
-def test_articles_without_a_fingerprint(es: Elasticsearch, unchanged: tuple[str, str]) -> None:
-    # Another program's values are shown as far as they can be.
+def test_the_values_of_another_program_are_shown(es: Elasticsearch, unchanged: tuple[str, str]) -> None:
     reader = Reader(es)
     index = f"{unchanged[0]}-odd"
     es.indices.create(
@@ -144,14 +143,14 @@ class Refusal:
 
 
 def answer(read: Read, name: str, *arguments: Any, **options: Any) -> Any:
-    """Return what a method answers, or its refusal."""
+    """Return the result of a method, or its error as a `Refusal`."""
     try:
         return read(name, *arguments, **options)
     except EsdedupError as error:
         return Refusal(type(error), str(error))
 
 
-def test_every_method_answers_alike(
+def test_async_methods_return_equal_results(
     es: Elasticsearch, unchanged: tuple[str, str], read: Read, read_async: Read
 ) -> None:
     index, forest = unchanged
@@ -193,7 +192,7 @@ def test_every_method_answers_alike(
             assert answer(read_async, name, *arguments, **after) == read(name, *arguments, **after)
 
 
-def test_errors_are_alike(unchanged: tuple[str, str], read: Read, read_async: Read) -> None:
+def test_async_methods_raise_equal_errors(unchanged: tuple[str, str], read: Read, read_async: Read) -> None:
     index, _ = unchanged
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any], type[EsdedupError]]] = [
         ("list", (index,), {"page": 0}, SettingError),

@@ -1,4 +1,4 @@
-"""Time: wrong clocks move no forest's time, and what has expired is deleted and never lives again."""
+"""Wrong clocks do not move a forest's time, and expired nodes are deleted and never revived."""
 
 import dataclasses
 import time
@@ -35,7 +35,7 @@ SetClock = Callable[[int], None]
 
 @pytest.fixture
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    """Sets the clock by which forests are fed forward, or back."""
+    """Moves the clock of this process forward, or back."""
 
     def set_clock(forward_ms: int) -> None:
         clock = SimpleNamespace(time=lambda: time.time() + forward_ms / 1000, monotonic=time.monotonic)
@@ -46,7 +46,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 @pytest.fixture
 def trusting(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Makes esdedup believe any clock, as if the server's were wrong too."""
+    """Makes esdedup accept any clock, as if the server's were wrong, too."""
 
     def trusting(is_trusting: bool) -> None:
         monkeypatch.undo()
@@ -113,7 +113,7 @@ def test_clocks_are_compared_only_after_a_jump(
 
 
 @pytest.mark.parametrize("ahead_ms", [0, DAY_MS // 2])
-def test_an_accepted_date_keeps_no_other_process_out(
+def test_an_accepted_date_does_not_block_other_processes(
     es: Elasticsearch, index_name: Names, set_clock: SetClock, ahead_ms: int
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -149,7 +149,7 @@ def test_a_forest_ahead_is_neither_fed_nor_expired(
     trusting(False)
     ahead = state(es, forest)
     kept = nodes(es, forest).keys()
-    # A longer retention would delete what has expired.
+    # Opening the forest with a longer retention would delete expired nodes.
     with Dedup(es, forest=forest, retention=timedelta(days=40)) as dedup:
         for use in (
             lambda: feed(es, dedup, index, LAST),
@@ -170,7 +170,7 @@ AGAIN = [{**each, "_id": f"again-{each['_id']}"} for each in FIRST[:20]]
 
 @pytest.fixture(scope="module")
 def undisturbed(es: Elasticsearch) -> Iterator[dict[str, str]]:
-    """The roots of articles that no wrong clock has disturbed."""
+    """The roots that the articles get under a right clock."""
     with new_names(es) as name:
         index = name("articles")
         with Dedup(es, forest=name("forest")) as dedup:
@@ -181,14 +181,14 @@ def undisturbed(es: Elasticsearch) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("is_expired", [False, True])
-def test_a_repair_sets_time_back_by_the_laws(
+def test_a_repair_sets_the_forests_time_back(
     es: Elasticsearch,
     index_name: Names,
     trusting: Callable[[bool], None],
     undisturbed: dict[str, str],
     is_expired: bool,
 ) -> None:
-    """Articles came under a clock three years ahead; reprints of earlier ones among them."""
+    """Articles, including reprints, arrived under a clock that was three years ahead."""
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
@@ -206,11 +206,11 @@ def test_a_repair_sets_time_back_by_the_laws(
     assert {each.subject for each in ahead} >= {forest, *(each["_id"] for each in [*AGAIN, *SECOND])}
     assert maintenance.repair([index])[ViolationKind.TIME_AHEAD] == len(ahead)
     assert list(maintenance.verify([index])) == []
-    # As if those articles had brought no time.
+    # The state is the same as if these articles had no time.
     assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(AGAIN) + len(SECOND))
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, LAST)
-    # The same stories: the names of those that began then have that year.
+    # The stories are the same, but roots made under the wrong clock have other names.
     named = {(root, undisturbed[article]) for article, root in roots(es, index).items()}
     assert len(named) == len(dict(named)) == len(set(undisturbed.values()))
     assert {root for root, other in named if root != other} <= {again[each["_id"]] for each in SECOND}
@@ -233,7 +233,7 @@ def test_a_rebuild_does_not_keep_the_wrong_year(
     maintenance.rebuild([index], replace=True)
     assert state(es, forest).time_ms <= now_ms, iso(state(es, forest).time_ms)
     assert roots(es, index) == before
-    # A text that came again in that year has two live roots now.
+    # A text that arrived again in that year has two live roots now.
     assert {each.kind for each in maintenance.verify([index])} == {ViolationKind.NEAR_ROOTS}
     maintenance.repair([index])
     assert list(maintenance.verify([index])) == []
@@ -244,7 +244,7 @@ def test_a_rebuild_does_not_keep_the_wrong_year(
 
 @pytest.fixture
 def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
-    """A forest of two expired trees and a live one, each a root and a leaf."""
+    """A forest of two expired trees and a live one, each with a root and a leaf."""
     forest = index_name("forest")
     aging = Aging.of(retention=timedelta(days=10))
     index = ForestIndex.open(es, forest, profile=CLASSIC, lookup="search")
@@ -264,20 +264,20 @@ def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
 
 
 @pytest.mark.parametrize("expire_every_s", [None, 1e-6])
-def test_a_process_that_feeds_deletes_them_by_itself(
+def test_a_feeding_process_deletes_expired_nodes(
     es: Elasticsearch, ageing: tuple[ForestIndex, Aging], expire_every_s: float | None
 ) -> None:
     index, _ = ageing
     before = nodes(es, index.name).keys()
     with Dedup(es, forest=index.name, profile=CLASSIC, batch_size=1, expire_every_s=expire_every_s) as dedup:
-        # Some after each batch: leaves before roots.
+        # Some are deleted after each batch, leaves before roots.
         assert len(list(dedup.enrich(ARTICLES[:6]))) == 6
     after = nodes(es, index.name).keys()
     assert before & after == (set() if expire_every_s else before)
     assert len(after - before) > 0
 
 
-def test_a_batch_is_assigned_though_nothing_can_be_deleted(
+def test_a_failed_deletion_does_not_fail_a_batch(
     elasticsearch_url: str, ageing: tuple[ForestIndex, Aging], caplog: pytest.LogCaptureFixture
 ) -> None:
     def between(request: Sent, send: Send) -> Answer:
@@ -295,7 +295,7 @@ def test_a_batch_is_assigned_though_nothing_can_be_deleted(
     assert [each for each in caplog.messages if "expired nodes" in each] == [f"{told} (status 400)"] * 2
 
 
-def test_a_node_that_is_needed_again_meanwhile_stays(
+def test_a_node_needed_again_during_expiry_stays(
     es: Elasticsearch, elasticsearch_url: str, ageing: tuple[ForestIndex, Aging]
 ) -> None:
     index, aging = ageing
@@ -314,14 +314,14 @@ def test_a_node_that_is_needed_again_meanwhile_stays(
     assert nodes(es, index.name)[reborn.id] == reborn
 
 
-def test_no_root_goes_before_its_leaves(
+def test_no_root_is_deleted_before_its_leaves(
     es: Elasticsearch, elasticsearch_url: str, ageing: tuple[ForestIndex, Aging]
 ) -> None:
     index, aging = ageing
     stays = f"b{1:015x}"
 
     def between(request: Sent, send: Send) -> Answer:
-        """Write one of the leaves after it was found."""
+        """Write one of the leaves after expiry has found it."""
         if b'{"delete"' in request.body and stays.encode() in request.body:
             write(es, index.name, nodes(es, index.name)[stays])
         return send()
@@ -345,7 +345,7 @@ def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name:
 
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
         dedup.setup(index)
-        # The first text arrives again and becomes a leaf; its own old leaf has expired.
+        # The first text arrives again and becomes a leaf; its former leaf has expired.
         old = [article(0, one, 1), article(1, near, 1), article(2, other, 5), article(3, one, 5)]
         feed(es, dedup, index, old, backfill=True)
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=30)) as dedup:
@@ -355,7 +355,7 @@ def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name:
     assert list(maintenance.verify([index])) == []
     found = roots(es, index)
     assert found["4"] == found["3"] == found["2"] != found["1"]
-    # Without a retention, the forest keeps its own.
+    # If no retention is given, the forest keeps its own.
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         feed(es, dedup, index, [article(5, near, 6)], backfill=True)
     assert maintenance.stats().retention_days == 30

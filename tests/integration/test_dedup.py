@@ -19,7 +19,7 @@ from tests.support.forests import TEXT, roots
 from tests.support.names import Names
 
 
-def test_every_kind_of_action(es: Elasticsearch, index_name: Names) -> None:
+def test_every_kind_of_action_is_enriched(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("news")
     seen: list[ArticleRejected] = []
     with Dedup(es, forest=index_name("forest")) as dedup:
@@ -83,7 +83,7 @@ def test_backfill_takes_time_from_the_articles(es: Elasticsearch, index_name: Na
     day = 86_400_000
     start = 1577836800000
     assert [time_ms for _, time_ms in kinds] == [start, start + 4 * day, start + 19 * day, start + 19 * day]
-    # The first cluster had expired when its text came again.
+    # The first cluster had expired when its text arrived again.
     assert [kind for kind, _ in kinds][2:] == ["new_root", "new_root"]
 
 
@@ -94,7 +94,7 @@ def test_one_of_several_servers_is_enough(elasticsearch_url: str) -> None:
             client.cluster.health()
 
 
-def test_a_server_that_is_not_there(index_name: Names) -> None:
+def test_an_unreachable_server_is_reported(index_name: Names) -> None:
     with pytest.raises(ServerUnavailable, match="cannot read the mapping"):
         Dedup(Elasticsearch("http://127.0.0.1:9")).reader.list("news")
 
@@ -120,9 +120,7 @@ def test_values_out_of_range_are_refused(parameters: dict[str, Any]) -> None:
         Dedup(Elasticsearch("http://127.0.0.1:9"), **parameters)
 
 
-def test_an_id_that_elasticsearch_refuses_costs_its_article_only(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_an_invalid_id_rejects_only_its_article(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("news")
     seen: list[ArticleRejected] = []
     with Dedup(es, forest=index_name("forest")) as dedup:

@@ -1,4 +1,4 @@
-"""The requests that documents show, and what Kibana is told."""
+"""The requests in the documentation, and the saved objects for Kibana."""
 
 import json
 import re
@@ -23,19 +23,19 @@ SHOWN = dict(
 )
 
 
-def test_everything_is_shown() -> None:
+def test_every_tested_request_is_documented() -> None:
     assert SHOWN.keys() == IN_DOCS.keys()
 
 
 @pytest.mark.parametrize("name", IN_DOCS)
-def test_a_request_of_the_documentation(es: Elasticsearch, unchanged: tuple[str, str], name: str) -> None:
+def test_documented_requests_are_answered(es: Elasticsearch, unchanged: tuple[str, str], name: str) -> None:
     body = json.loads(SHOWN[name])
     assert body == IN_DOCS[name]
     assert_answers(es, unchanged[0], body)
 
 
 @pytest.mark.parametrize("name", IN_MAPPINGS)
-def test_a_request_of_the_mappings(es: Elasticsearch, unchanged: tuple[str, str], name: str) -> None:
+def test_requests_in_mappings_are_answered(es: Elasticsearch, unchanged: tuple[str, str], name: str) -> None:
     body = json.loads((ROOT / "mappings" / f"{name}.json").read_text())
     assert body == IN_MAPPINGS[name]
     assert_answers(es, unchanged[0], body)
@@ -60,12 +60,12 @@ LENSES = lenses_of(PANELS)
 _AS_AGGREGATION = {"unique_count": "cardinality", "min": "min", "max": "max"}
 
 
-def test_the_files_are_what_the_script_makes() -> None:
+def test_the_kibana_files_are_up_to_date() -> None:
     assert FILE.read_text("utf-8") == written(), "run `python -m docs.kibana`"
     assert EDITORIAL_FILE.read_text("utf-8") == written(EditorialFields()), "run `python -m docs.kibana`"
 
 
-def test_every_reference_is_to_an_object_before_it() -> None:
+def test_every_reference_is_to_an_earlier_object() -> None:
     before: set[tuple[str, str]] = set()
     for each in map(json.loads, FILE.read_text("utf-8").splitlines()):
         assert {(to["type"], to["id"]) for to in each["references"]} <= before
@@ -76,7 +76,7 @@ def test_every_reference_is_to_an_object_before_it() -> None:
     assert named == {to["name"] for to in DASHBOARD["references"]}
 
 
-def test_panels_fill_the_dashboard_without_lying_over_each_other() -> None:
+def test_panels_fill_the_dashboard_without_overlapping() -> None:
     taken = [
         (column, row)
         for place in (panel["gridData"] for panel in PANELS)
@@ -87,7 +87,7 @@ def test_panels_fill_the_dashboard_without_lying_over_each_other() -> None:
     assert {column for column, _ in taken} == set(range(48))
 
 
-def test_what_is_drawn_is_among_the_columns() -> None:
+def test_charts_use_exactly_their_columns() -> None:
     for lens in LENSES:
         drawn, (layer,) = lens["state"]["visualization"], _layers(lens)
         (named,) = drawn.get("layers", [drawn])
@@ -97,13 +97,10 @@ def test_what_is_drawn_is_among_the_columns() -> None:
 
 
 @pytest.mark.parametrize("lens", LENSES, ids=lambda lens: lens["title"])
-def test_the_server_answers_what_is_asked(
-    es: Elasticsearch, unchanged: tuple[str, str], lens: dict[str, Any]
-) -> None:
+def test_every_chart_has_data(es: Elasticsearch, unchanged: tuple[str, str], lens: dict[str, Any]) -> None:
     (layer,) = _layers(lens)
     answer = es.search(index=unchanged[0], size=0, aggs=_aggregations(layer))
     for name, found in answer["aggregations"].items():
-        # There is something to be drawn.
         assert found.get("value") or found["buckets"], name
 
 
@@ -114,7 +111,7 @@ def test_the_table_of_articles_has_fields_of_the_index(es: Elasticsearch, unchan
     assert found.keys() >= set(wanted)
 
 
-def test_the_dashboard_of_editors_counts_their_stories(es: Elasticsearch) -> None:
+def test_the_editorial_dashboard_counts_edited_stories(es: Elasticsearch) -> None:
     with new_names(es) as name:
         index, forest = name("dashboard"), name("forest")
         with Dedup(es, forest=forest) as dedup:
@@ -151,7 +148,7 @@ def _layers(lens: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _aggregations(layer: dict[str, Any]) -> dict[str, Any]:
-    """Return the aggregations for the columns of a layer: each bucketed one holds all that follow it."""
+    """Return the aggregations for the columns of a layer; a bucket contains the columns after it."""
     aggregations: dict[str, Any] = {}
     within = aggregations
     for name, column in ((name, layer["columns"][name]) for name in layer["columnOrder"]):
@@ -159,7 +156,7 @@ def _aggregations(layer: dict[str, Any]) -> dict[str, Any]:
         if operation in _AS_AGGREGATION:
             within[name] = {_AS_AGGREGATION[operation]: {"field": field}}
         elif operation == "count":
-            # The number of articles in each bucket; of all, the hits.
+            # The number of articles in each bucket, or of all articles.
             within.setdefault(name, {"value_count": {"field": Fields().published}})
         else:
             params = column["params"]

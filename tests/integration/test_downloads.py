@@ -1,4 +1,4 @@
-"""Downloads of a list: the feed as feed readers parse it, and the files as programs do."""
+"""Downloads of a list: the feed and the files, parsed as by programs."""
 
 import asyncio
 import csv
@@ -93,7 +93,7 @@ def test_the_feed_has_an_item_for_each_row(es: Elasticsearch, elasticsearch_url:
     assert itself is not None
     assert itself.get("href") == "http://localhost:8000/feed.rss?size=100"
     assert channel.findtext("link") == "http://localhost:8000/"
-    # It is the same until there is something new, also when somebody asks with words.
+    # The feed's tag is the same while nothing is new. A feed may have search words.
     assert ask(elasticsearch_url, index, "/feed.rss", "size=100").headers["etag"] == answer.headers["etag"]
     narrowed = ET.fromstring(ask(elasticsearch_url, index, "/feed.rss", "q=harbour&dedup=false").content)
     guids = [each.text or "" for each in narrowed.iter("guid")]
@@ -103,7 +103,7 @@ def test_the_feed_has_an_item_for_each_row(es: Elasticsearch, elasticsearch_url:
     assert narrowed.findtext("channel/link") == "http://localhost:8000/?q=harbour&dedup=false"
 
 
-def test_the_feed_announces_stories_that_reach_a_size(
+def test_a_feed_can_be_limited_to_large_stories(
     es: Elasticsearch, elasticsearch_url: str, index: str
 ) -> None:
     answer = ask(elasticsearch_url, index, "/feed.rss", "min_similar=3&size=100")
@@ -124,7 +124,7 @@ def test_the_files_have_the_rows_of_the_list(es: Elasticsearch, elasticsearch_ur
     table = {each["id"]: each for each in csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))}
     assert [*table] == [row.id for row in rows]
     assert all(int(table[row.id]["similar"]) == row.similar for row in rows)
-    # No cell is a formula, whatever a title says; times are ISO 8601 if they are times.
+    # A title never becomes a formula. Times that can be parsed are in ISO 8601.
     assert table["formula"]["title"] == f"'{ODD[0]['title']}"
     assert (table["mail"]["title"], table["no-date"]["title"]) == ("'-1", "'@x")
     assert table["lines"]["title"] == ODD[1]["title"]
@@ -132,7 +132,7 @@ def test_the_files_have_the_rows_of_the_list(es: Elasticsearch, elasticsearch_ur
     assert table["no-date"]["published_at"] == "yesterday"
     several = table["several"]
     assert several["published_at"] == "2026-11-20T10:00:00+00:00, some day"
-    # A link leads to one place, and a blank title is none.
+    # A cell has only the first address, and a blank title becomes empty.
     assert (several["url"], several["title"]) == ("https://a.example/1", "")
     lines = ask(elasticsearch_url, index, "/export.jsonl", "sort=similar-desc").content.splitlines()
     parsed = [json.loads(line) for line in lines]
@@ -158,7 +158,7 @@ def test_no_cell_is_a_formula_in_any_spreadsheet(text: str, is_formula: bool) ->
     assert downloads._cell(text) == ("'" if is_formula else "") + text
 
 
-def test_pages_have_no_nul(elasticsearch_url: str, index: str) -> None:
+def test_pages_contain_no_nul_characters(elasticsearch_url: str, index: str) -> None:
     for path, query in (("/", "q=%22control+characters%22"), ("/article", "id=control")):
         body = ask(elasticsearch_url, index, path, query).content
         assert "a\ufffdb".encode() in body
@@ -171,17 +171,17 @@ def test_several_dates_and_a_blank_title_are_shown(elasticsearch_url: str, index
     assert re.search(r'<h2[^>]*><a href="[^"]*">several</a></h2>', body)
 
 
-def test_further_fields_are_columns(elasticsearch_url: str, index: str) -> None:
+def test_requested_fields_are_columns(elasticsearch_url: str, index: str) -> None:
     answer = ask(elasticsearch_url, index, "/export.csv", "source_includes=text,nothing&size=3")
     for row in csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))):
         assert row["text"]
         assert row["nothing"] == ""
 
 
-def test_an_export_that_is_cut_says_how_to_continue(
+def test_a_truncated_export_links_to_the_next_part(
     es: Elasticsearch, elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As with thousands of rows.
+    # Read in small parts, as with thousands of rows.
     monkeypatch.setattr(downloads, "_READ_AT_ONCE", 7)
     rows = [row.id for row in Reader(es).list(index, sort="oldest", size=1_000).rows]
     found: list[str] = []
@@ -197,7 +197,7 @@ def test_an_export_that_is_cut_says_how_to_continue(
         assert relation == 'rel="next"'
         query = following.strip("<>").partition("?")[2]
     assert found == rows
-    # So is what is more in bytes.
+    # Exports are also truncated by their size in bytes.
     monkeypatch.setattr(downloads, "_MAX_EXPORTED_BYTES", 2_000)
     short = ask(elasticsearch_url, index, "/export.jsonl", "sort=oldest")
     assert len(short.content.splitlines()) < 20
@@ -212,13 +212,13 @@ def test_too_many_exports_at_once_are_refused(
     asked = 0
 
     async def at_once() -> list[Response]:
-        going_on = asyncio.Event()
+        may_continue = asyncio.Event()
         read = AsyncReader.list
 
         async def wait(*args: Any, **options: Any) -> Any:
             nonlocal asked
             asked += 1
-            await going_on.wait()
+            await may_continue.wait()
             return await read(*args, **options)
 
         monkeypatch.setattr(AsyncReader, "list", wait)
@@ -227,7 +227,7 @@ def test_too_many_exports_at_once_are_refused(
             given = [asyncio.create_task(send(app, Request(path="/export.csv"))) for _ in range(3)]
             while not any(each.done() for each in given) or asked < 2:
                 await asyncio.sleep(0.01)
-            going_on.set()
+            may_continue.set()
             return await asyncio.gather(*given)
 
     answers = sorted(asyncio.run(at_once()), key=lambda each: each.status)
@@ -236,12 +236,12 @@ def test_too_many_exports_at_once_are_refused(
     assert answers[2].json["type"] == "urn:esdedup:problem:requests"
 
 
-def test_half_a_character_is_replaced(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
-    """Another program has written it into the index: no JSON in UTF-8 can have it."""
+def test_lone_surrogates_are_replaced(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
+    """Another program has indexed them; UTF-8 cannot encode them."""
     dedup = {"root": "half", "seq": 10**6, "published": 1_790_000_000_000, "fingerprint": "f"}
     article = {"title": "a\ud800b", "text": "c\udfff", "source": "\ud83d", "author": {"\ud800": "\ud800"}}
     target = f"/{index}/_doc/half?refresh=true"
-    # As escapes, which Elasticsearch takes.
+    # As escapes, which Elasticsearch accepts.
     body = json.dumps(article | {"dedup": dedup})
     headers = {"content-type": "application/json", "accept": "application/json"}
     es.transport.perform_request("PUT", target, headers=headers, body=body)

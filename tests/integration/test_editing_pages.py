@@ -1,4 +1,4 @@
-"""Editors at work over HTTP: whom a proxy names, forms, JSON, and what others are refused."""
+"""Editing over HTTP, with forms and JSON, by editors whom a proxy names."""
 
 import html
 import json
@@ -83,7 +83,7 @@ def test_forms_merge_move_split_and_undo(pages: Pages) -> None:
     assert pages.stories()[one].startswith("story-")
 
 
-def test_programs_edit_as_json(pages: Pages) -> None:
+def test_programs_edit_with_json(pages: Pages) -> None:
     one, other = pages.two()
     headers = NAMED | JSON
     body = json.dumps({"kind": "merge", "ids": [one], "to": other}).encode()
@@ -97,10 +97,10 @@ def test_programs_edit_as_json(pages: Pages) -> None:
     assert history.json == {"edits": [made.json["edit"]], "undone": []}
 
 
-def test_programs_name_many_articles_and_indices(pages: Pages) -> None:
+def test_json_edits_may_name_many_articles_with_indices(pages: Pages) -> None:
     before = pages.stories()
     one, *others = before
-    # As many as a request may name, and each as a place.
+    # As many articles as a request may name, each with its index.
     places = [{"index": pages.index, "id": each} for each in others] * (1_000 // len(others))
     given = [
         {"kind": "merge", "ids": places, "to": one},
@@ -123,7 +123,7 @@ def test_only_the_chosen_article_with_an_id_changes(pages: Pages) -> None:
     older, newer = pages.index, f"{pages.index}-newer"
     with Dedup(pages.es, forest=pages.forest) as dedup:
         dedup.setup(newer, editorial=True)
-        # Each id means another article there.
+        # In this index, each id belongs to another article.
         turned = [*reversed(list(sample.articles(40)))]
         ids = [each["id"] for each in sample.articles(40)]
         feed(pages.es, dedup, newer, [{**each, "_id": id_} for id_, each in zip(ids, turned, strict=True)])
@@ -148,7 +148,7 @@ def test_only_the_chosen_article_with_an_id_changes(pages: Pages) -> None:
 
 
 @pytest.mark.parametrize("header", [HEADER, None])
-def test_those_whom_no_proxy_names_edit_nothing(pages: Pages, header: str | None) -> None:
+def test_users_whom_no_proxy_names_cannot_edit(pages: Pages, header: str | None) -> None:
     one, other = pages.two()
     before, headers = pages.stories(), {} if header else NAMED
     body = urlencode({"kind": "merge", "id": one, "to": other}).encode()
@@ -166,20 +166,20 @@ def test_those_whom_no_proxy_names_edit_nothing(pages: Pages, header: str | None
     assert 'action="/edit"' not in shown.body
 
 
-def test_pages_of_other_sites_edit_nothing(pages: Pages) -> None:
+def test_pages_of_other_sites_cannot_edit(pages: Pages) -> None:
     one, other = pages.two()
     before = pages.stories()
     body = urlencode({"kind": "merge", "id": one, "to": other}).encode()
     for foreign in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
         given = Request(path="/edit", method="POST", headers=FORM | NAMED | foreign, body=body)
-        # Also where that site may read the answers.
+        # Not even if the site may read the answers.
         for origins in ((), ("*",)):
             (answer,) = pages.send(given, origins=origins)
             assert answer.status == 403
     assert pages.stories() == before
 
 
-def test_forms_that_say_nothing_possible_are_refused(pages: Pages) -> None:
+def test_invalid_forms_are_refused(pages: Pages) -> None:
     one, other = pages.two()
     refused: list[tuple[dict[str, str], int]] = [
         ({"kind": "merge"}, 400),

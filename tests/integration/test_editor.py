@@ -1,4 +1,4 @@
-"""Editors beside feeding and expiry: lists by brute force over what was said; killed at every request."""
+"""Edits during feeding and expiry, compared with a model, and edits killed at every request."""
 
 import asyncio
 import collections
@@ -39,7 +39,7 @@ KINDS: tuple[EditKind | Literal["feed"], ...] = ("merge", "merge", "split", "mov
 
 @dataclasses.dataclass(frozen=True)
 class Newsroom:
-    """An index for editors with some articles, and who works on it."""
+    """An index with some articles that may be edited, with its feeder and editor."""
 
     es: Elasticsearch
     index: str
@@ -78,29 +78,29 @@ def newsroom(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[News
 
 
 class Model:
-    """Rows by brute force: what editors said is applied to every article, the first time and anew."""
+    """A model that always applies all edits to all articles."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[str, tuple[str, ...], str | None, int | None]] = []
+        self.edits: list[tuple[str, tuple[str, ...], str | None, int | None]] = []
 
     def stories(self, documents: dict[str, dict[str, Any]]) -> list[set[str]]:
         """Return the articles of each story."""
         undone: set[int] = set()
-        for number in range(len(self.said), 0, -1):
-            if (undoes := self.said[number - 1][3]) is not None and number not in undone:
+        for number in range(len(self.edits), 0, -1):
+            if (undoes := self.edits[number - 1][3]) is not None and number not in undone:
                 undone.add(undoes)
         text = {
             name: each["dedup"].get("fingerprint", each["dedup"]["root"]) for name, each in documents.items()
         }
         root = {name: each["dedup"]["root"] for name, each in documents.items()}
-        # What articles of a text or a tree belong to, whenever they come.
+        # The stories of texts and of trees, for present and future articles.
         of_text: dict[str, object] = {}
         of_root: dict[str, object] = {each: each for each in root.values()}
 
         def story(name: str) -> object:
             return of_text.get(text[name], of_root[root[name]])
 
-        for number, (kind, ids, to, _) in enumerate(self.said, 1):
+        for number, (kind, ids, to, _) in enumerate(self.edits, 1):
             if number in undone or kind == "undo":
                 continue
             if kind == "merge":
@@ -117,7 +117,7 @@ class Model:
 
 
 @pytest.mark.parametrize("newsroom", [3], indirect=True)
-def test_lists_are_what_editors_said_beside_feeding_and_expiry(newsroom: Newsroom) -> None:
+def test_lists_follow_edits_during_feeding_and_expiry(newsroom: Newsroom) -> None:
     random, model, coming = Random(33), Model(), list(articles(360))
     reader = Reader(newsroom.es)
     newsroom.feed(coming[:120])
@@ -127,7 +127,7 @@ def test_lists_are_what_editors_said_beside_feeding_and_expiry(newsroom: Newsroo
         names = sorted(documents)
         kind = random.choice(KINDS)
         one, other = random.sample(names, 2)
-        left = [number for number in range(1, len(model.said) + 1) if not is_undone(model, number)]
+        left = [number for number in range(1, len(model.edits) + 1) if not is_undone(model, number)]
         try:
             if kind == "feed":
                 newsroom.feed(coming[fed : fed + 20])
@@ -137,11 +137,11 @@ def test_lists_are_what_editors_said_beside_feeding_and_expiry(newsroom: Newsroo
                 if left:
                     undoes = random.choice(left)
                     newsroom.edit("undo", undoes=undoes)
-                    model.said.append(("undo", (), None, undoes))
+                    model.edits.append(("undo", (), None, undoes))
             else:
                 to = None if kind == "split" else other
                 newsroom.edit(kind, one, to=to)
-                model.said.append((kind, (one,), to, None))
+                model.edits.append((kind, (one,), to, None))
         except SettingError:
             pass
         documents = newsroom.documents()
@@ -159,21 +159,21 @@ def test_lists_are_what_editors_said_beside_feeding_and_expiry(newsroom: Newsroo
                     rows += page.rows
                 counts = sorted(row.similar + 1 for row in rows)
                 assert counts == sorted(map(len, expected)), (step, sort)
-    assert len(model.said) > 15
+    assert len(model.edits) > 15
     assert fed > 150
     assert newsroom.violations() <= {ViolationKind.NODE_GONE}
 
 
 def is_undone(model: Model, number: int) -> bool:
     undone: set[int] = set()
-    for at in range(len(model.said), 0, -1):
-        if (undoes := model.said[at - 1][3]) is not None and at not in undone:
+    for at in range(len(model.edits), 0, -1):
+        if (undoes := model.edits[at - 1][3]) is not None and at not in undone:
             undone.add(undoes)
     return number in undone
 
 
 def killed_after(requests: Requests[Any], number: int) -> Requests[Any]:
-    """Pass on this number of requests of an operation, and then none."""
+    """Pass on `number` requests of an operation, then interrupt it."""
     answer = None
     for _ in range(number):
         request = requests.send(answer)
@@ -194,7 +194,7 @@ def test_an_edit_killed_at_any_request_is_completed(newsroom: Newsroom) -> None:
     before = newsroom.stories()
     scope = ForestScope(given_forest=newsroom.forest)
     request = EditRequest(kind="merge", ids=(other,), to=one)
-    # By day at every fifth request, by night at each.
+    # Kill the edit at every fifth request by day, at each by night.
     for number in range(0, 100, 1 if EFFORT > 1 else 5):
         made = len(newsroom.editor.history(newsroom.index).edits)
         try:
@@ -209,7 +209,7 @@ def test_an_edit_killed_at_any_request_is_completed(newsroom: Newsroom) -> None:
             newsroom.dedup.close()
             Maintenance(newsroom.es, forest=newsroom.forest).repair([newsroom.index])
         else:
-            # It says nothing of its own, but first completes what stands.
+            # The next edit first completes the interrupted one.
             newsroom.edit("move", third, to=one)
             last = len(newsroom.editor.history(newsroom.index).edits)
             newsroom.edit("undo", undoes=last)
@@ -220,11 +220,11 @@ def test_an_edit_killed_at_any_request_is_completed(newsroom: Newsroom) -> None:
             newsroom.edit("undo", undoes=made + 1)
         assert newsroom.stories() == before, number
     else:
-        pytest.fail("it never ends")
+        pytest.fail("the operation never ends")
     assert number > 8
 
 
-def test_an_article_that_arrives_later_belongs_to_the_story(newsroom: Newsroom) -> None:
+def test_a_later_article_belongs_to_the_merged_story(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     late = newsroom.documents()[other] | {"id": "late"}
@@ -236,23 +236,23 @@ def test_an_article_that_arrives_later_belongs_to_the_story(newsroom: Newsroom) 
     assert one in {row.id for row in similar.rows}
 
 
-# A text that came again after its story had expired would be another story.
+# If a text arrived again after its story had expired, it would be another story.
 @pytest.mark.parametrize("newsroom", [3_650], indirect=True)
-def test_a_sidecar_knows_what_was_said_without_being_told(newsroom: Newsroom, elasticsearch_url: str) -> None:
+def test_a_sidecar_notices_edits_without_notification(newsroom: Newsroom, elasticsearch_url: str) -> None:
     one, other, _ = three_stories(newsroom)
     late = {name: each for name, each in newsroom.documents().items() if name in (one, other)}
     newsroom.dedup.close()
     with running(elasticsearch_url, forest=newsroom.forest) as process:
         steps: tuple[EditKind, ...] = ("merge", "undo")
-        for said in steps:
-            undoes = 1 if said == "undo" else None
-            newsroom.edit(said, *([] if undoes else [other]), to=None if undoes else one, undoes=undoes)
+        for kind in steps:
+            undoes = 1 if kind == "undo" else None
+            newsroom.edit(kind, *([] if undoes else [other]), to=None if undoes else one, undoes=undoes)
             feeder = Dedup(newsroom.es, forest=newsroom.forest, sidecar=process.url)
             actions = [
                 {
                     "_index": newsroom.index,
-                    "_id": f"{said}-{name}",
-                    "_source": {**each, "id": f"{said}-{name}"},
+                    "_id": f"{kind}-{name}",
+                    "_source": {**each, "id": f"{kind}-{name}"},
                 }
                 for name, each in late.items()
             ]
@@ -261,18 +261,18 @@ def test_a_sidecar_knows_what_was_said_without_being_told(newsroom: Newsroom, el
             client = Elasticsearch(process.url)
             helpers.bulk(client, [each | {"_id": f"raw-{each['_id']}"} for each in actions], refresh=True)
             stories = newsroom.stories()
-            for door in (said, f"raw-{said}"):
-                is_one = stories[f"{door}-{one}"] == stories[f"{door}-{other}"]
-                assert is_one is (said == "merge"), door
+            for name in (kind, f"raw-{kind}"):
+                is_one = stories[f"{name}-{one}"] == stories[f"{name}-{other}"]
+                assert is_one is (kind == "merge"), name
     assert not newsroom.violations()
 
 
-def test_a_text_that_came_again_has_several_stories(es: Elasticsearch) -> None:
+def test_a_text_that_arrived_again_has_several_stories(es: Elasticsearch) -> None:
     with new_names(es) as name, Dedup(es, forest=name("again-forest"), retention=timedelta(days=3)) as dedup:
         newsroom = Newsroom(es, name("again"), "", dedup, Editor(es))
         dedup.setup(newsroom.index, editorial=True)
         first, other = list(articles(60))[:8:7]
-        # The root of the copy's tree is the copy itself, since what it was a leaf of has expired.
+        # The later copy of the leaf is a root itself, since the first tree has expired.
         leaf = first | {"text": f"{first['text']} So it was said."}
         for key, each, day in (("root", first, 1), ("old", leaf, 1), ("tick", other, 20), ("new", leaf, 25)):
             newsroom.feed([each | {"id": key, "published_at": f"2024-01-{day:02}T00:00:00Z"}])
@@ -286,7 +286,7 @@ def test_a_text_that_came_again_has_several_stories(es: Elasticsearch) -> None:
         assert newsroom.stories()["old"] == newsroom.stories()["new"]
 
 
-def test_roots_never_change(newsroom: Newsroom) -> None:
+def test_edits_never_change_roots(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     roots = {name: each["dedup"]["root"] for name, each in newsroom.documents().items()}
     newsroom.edit("merge", other, to=one)
@@ -295,7 +295,7 @@ def test_roots_never_change(newsroom: Newsroom) -> None:
     assert {name: each["dedup"]["root"] for name, each in newsroom.documents().items()} == roots
 
 
-def test_a_cluster_is_found_by_its_former_root(newsroom: Newsroom) -> None:
+def test_a_merged_story_is_found_by_its_former_root(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     root = newsroom.stories()[other]
     newsroom.edit("merge", other, to=one)
@@ -303,7 +303,7 @@ def test_a_cluster_is_found_by_its_former_root(newsroom: Newsroom) -> None:
     assert {one, other} <= {row.id for row in found.rows}
 
 
-def test_what_would_change_nothing_or_leave_nothing_is_refused(newsroom: Newsroom) -> None:
+def test_edits_without_effect_are_refused(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     members = [name for name, story in newsroom.stories().items() if story == newsroom.stories()[one]]
     newsroom.edit("merge", other, to=one)
@@ -340,7 +340,7 @@ def test_what_would_change_nothing_or_leave_nothing_is_refused(newsroom: Newsroo
     assert not newsroom.violations()
 
 
-def test_read_only_indices_and_those_without_editing_say_so(newsroom: Newsroom, es: Elasticsearch) -> None:
+def test_read_only_and_plain_indices_refuse_edits(newsroom: Newsroom, es: Elasticsearch) -> None:
     one, other, _ = three_stories(newsroom)
     es.indices.add_block(index=newsroom.index, block="write")
     with pytest.raises(IndexNotReady, match="read-only"):
@@ -355,7 +355,7 @@ def test_read_only_indices_and_those_without_editing_say_so(newsroom: Newsroom, 
             newsroom.dedup.setup(name("routed"), route_by_root=True, editorial=True)
 
 
-def test_all_indices_behind_a_name_become_ones_for_editors(es: Elasticsearch) -> None:
+def test_setup_enables_editing_for_all_indices_of_an_alias(es: Elasticsearch) -> None:
     with new_names(es) as name:
         days, alias, forest = [name("one"), name("other")], name("days"), name("days-forest")
         with Dedup(es, forest=forest) as dedup:
@@ -364,7 +364,7 @@ def test_all_indices_behind_a_name_become_ones_for_editors(es: Elasticsearch) ->
                 some = list(articles(60))[at::2]
                 actions = ({"_index": day, "_id": each["id"], "_source": each} for each in some)
                 helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
-            # Neither is the one that is written to by it.
+            # Neither is the write index of the alias.
             es.indices.put_alias(index=days, name=alias)
             dedup.setup(alias, editorial=True)
             newsroom = Newsroom(es, alias, forest, dedup, Editor(es, forest=forest))
@@ -389,7 +389,7 @@ def test_damaged_stories_are_repaired_and_survive_a_rebuild(newsroom: Newsroom) 
     assert not newsroom.violations()
 
 
-def test_two_editors_at_once_lose_nothing(newsroom: Newsroom, elasticsearch_url: str) -> None:
+def test_concurrent_edits_are_all_applied(newsroom: Newsroom, elasticsearch_url: str) -> None:
     three_stories(newsroom)
     one, *others = sorted({story: name for name, story in newsroom.stories().items()}.values())
 

@@ -1,4 +1,4 @@
-"""Editors who are interleaved request by request, held up and killed; beside rebuilds and deletions."""
+"""Edits interleaved request by request, delayed or killed, and edits during rebuilds and deletions."""
 
 from collections.abc import Callable
 from random import Random
@@ -30,8 +30,8 @@ from tests.support.names import new_names
 __all__ = ["newsroom"]
 
 
-class AtWork:
-    """An operation that goes on by a request at a time, under a clock of the test's."""
+class SteppedOperation:
+    """An operation that a test advances request by request, with the test's own clock."""
 
     def __init__(self, es: Elasticsearch, requests: Requests[Any]) -> None:
         self._es = es
@@ -39,7 +39,7 @@ class AtWork:
         self.next: Request | None = next(requests)
 
     def step(self, now_ms: int) -> None:
-        """Have the next request answered."""
+        """Execute the next request."""
         if (request := self.next) is None:
             return
         try:
@@ -49,12 +49,12 @@ class AtWork:
             self.next = None
 
     def finish(self, now_ms: int) -> None:
-        """Have all requests answered."""
+        """Execute all remaining requests."""
         while self.next is not None:
             self.step(now_ms)
 
     def until(self, is_so: Callable[[Request], bool]) -> None:
-        """Go on to a request; it has not been sent."""
+        """Advance to a request without sending it."""
         while self.next is not None and not is_so(self.next):
             self.step(0)
 
@@ -63,18 +63,18 @@ def _only(request: Request) -> Requests[Any]:
     return (yield request)
 
 
-def making(newsroom: Newsroom, **wanted: Any) -> AtWork:
+def making(newsroom: Newsroom, **wanted: Any) -> SteppedOperation:
     scope = ForestScope(given_forest=newsroom.forest)
     request = wanted.pop("request", None) or EditRequest(**wanted)
-    return AtWork(newsroom.es, desk.make_edit(scope, newsroom.index, request, by=BY))
+    return SteppedOperation(newsroom.es, desk.make_edit(scope, newsroom.index, request, by=BY))
 
 
-def keeps_edit(request: Request) -> bool:
+def stores_edit(request: Request) -> bool:
     return isinstance(request, Write) and "create" in request.operations[0]
 
 
 def expected(newsroom: Newsroom) -> dict[str, str]:
-    """Return the stories of articles by what stands in the history."""
+    """Return the stories of articles according to the history of edits."""
     stories = Stories(newsroom.editor.history(newsroom.index).edits)
     found = {name: each["dedup"] for name, each in newsroom.documents().items()}
     return {name: stories.of(each["root"], each.get("fingerprint")) for name, each in found.items()}
@@ -88,7 +88,7 @@ def arriving(newsroom: Newsroom, name: str, source: dict[str, Any]) -> Requests[
     yield Write(index=newsroom.index, operations=[{"index": {"_index": newsroom.index, "_id": name}}, source])
 
 
-def random_edit(random: Random, newsroom: Newsroom, made: int) -> AtWork:
+def random_edit(random: Random, newsroom: Newsroom, made: int) -> SteppedOperation:
     one, other = random.sample(sorted(newsroom.stories()), 2)
     kind = random.choice(("merge", "merge", "move", "split", "undo"))
     if kind == "undo" and made:
@@ -98,40 +98,40 @@ def random_edit(random: Random, newsroom: Newsroom, made: int) -> AtWork:
     return making(newsroom, kind="move" if kind == "move" else "merge", ids=(one,), to=other)
 
 
-def test_an_editor_held_up_at_any_request_spoils_nothing(newsroom: Newsroom) -> None:
+def test_an_edit_delayed_at_any_request_does_no_harm(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
-    for held_at in range(100):
+    for delayed_at in range(100):
         made = len(newsroom.editor.history(newsroom.index).edits)
         late = making(newsroom, kind="merge", ids=(other,), to=one)
-        late.until(keeps_edit)
-        # Reading alone cannot spoil anything that the request after it does not.
-        for _ in range(held_at):
+        late.until(stores_edit)
+        # A delay before a read has the same effect as one before the request after it.
+        for _ in range(delayed_at):
             late.step(0)
             late.until(lambda request: not isinstance(request, (ReadClock, ReadDocument, ReadMappings)))
         if late.next is None:
             break
         quick = making(newsroom, kind="merge", ids=(third,), to=other)
-        if held_at:
+        if delayed_at:
             quick = making(newsroom, kind="undo", undoes=made + 1)
-        # By this clock, all that was said counts as settled at once.
+        # By this clock, all edits count as settled at once.
         quick.finish(10**12)
         late.finish(10**12)
-        assert newsroom.stories() == expected(newsroom), held_at
-        if not held_at:
+        assert newsroom.stories() == expected(newsroom), delayed_at
+        if not delayed_at:
             newsroom.edit("undo", undoes=1)
             newsroom.edit("undo", undoes=2)
-    assert held_at > 5
+    assert delayed_at > 5
     assert not newsroom.violations()
 
 
-def test_the_next_edit_completes_what_killed_editors_left(newsroom: Newsroom) -> None:
+def test_the_next_edit_completes_interrupted_edits(newsroom: Newsroom) -> None:
     three_stories(newsroom)
     for seed in range(8):
         random = Random(seed)
         made = len(newsroom.editor.history(newsroom.index).edits)
         workers = [random_edit(random, newsroom, made) for _ in range(3)]
         copied = random.choice(sorted(newsroom.documents().items()))
-        workers.append(AtWork(newsroom.es, arriving(newsroom, f"late-{seed}", copied[1])))
+        workers.append(SteppedOperation(newsroom.es, arriving(newsroom, f"late-{seed}", copied[1])))
         while any(each.next is not None for each in workers):
             one = random.choice([each for each in workers if each.next])
             try:
@@ -146,11 +146,11 @@ def test_the_next_edit_completes_what_killed_editors_left(newsroom: Newsroom) ->
     assert not newsroom.violations()
 
 
-def test_an_edit_that_is_sent_again_is_made_once(newsroom: Newsroom) -> None:
+def test_a_repeated_edit_request_is_applied_once(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     request = EditRequest(kind="merge", ids=(other,), to=one)
     first = making(newsroom, request=request)
-    first.until(keeps_edit)
+    first.until(stores_edit)
     first.step(0)
     made = newsroom.editor.edit(newsroom.index, request, by=BY)
     assert made.edit.number == 1
@@ -163,7 +163,7 @@ def test_an_edit_that_is_sent_again_is_made_once(newsroom: Newsroom) -> None:
             newsroom.editor.edit(newsroom.index, request.model_copy(update=changes), by=by)
 
 
-def test_edits_go_with_a_forest_that_is_renamed(newsroom: Newsroom) -> None:
+def test_edits_are_kept_when_a_forest_is_renamed(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     with new_names(newsroom.es) as name:
@@ -175,19 +175,19 @@ def test_edits_go_with_a_forest_that_is_renamed(newsroom: Newsroom) -> None:
             renamed.history(newsroom.index).edits == execute(newsroom.es, read_edits(newsroom.forest)).edits
         )
         assert not [*Maintenance(newsroom.es, forest=forest).verify([newsroom.index])]
-        # With an index that keeps no forest: its articles may be another's.
+        # An index that stores no forest is refused, because its articles may belong to another forest.
         other_index = name("unkept")
         newsroom.dedup.setup(other_index, editorial=True)
         with pytest.raises(IndexNotReady, match=f"{other_index}' belongs to no forest"):
             renamed.edit(f"{newsroom.index},{other_index}", EditRequest(kind="split", ids=(other,)), by=BY)
 
 
-def test_edits_survive_a_rebuild_and_make_no_index(newsroom: Newsroom) -> None:
+def test_edits_survive_a_rebuild_and_create_no_index(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     newsroom.dedup.close()
     late = making(newsroom, kind="merge", ids=(third,), to=one)
-    late.until(keeps_edit)
+    late.until(stores_edit)
 
     def edit_meanwhile(_: int) -> None:
         with pytest.raises(ForestIncomplete):
@@ -199,9 +199,9 @@ def test_edits_survive_a_rebuild_and_make_no_index(newsroom: Newsroom) -> None:
     kinds = [(each.number, each.kind) for each in newsroom.editor.history(newsroom.index).edits]
     assert kinds == [(1, "merge"), (2, "merge")]
     assert newsroom.stories() == expected(newsroom)
-    # The next one meets the forest deleted, and the one after it the articles.
+    # The forest is deleted during the next edit, and the articles during the one after it.
     late = making(newsroom, kind="undo", undoes=1)
-    late.until(keeps_edit)
+    late.until(stores_edit)
     newsroom.es.indices.delete(index=newsroom.forest)
     with pytest.raises(ForestIncomplete):
         late.finish(0)
@@ -215,7 +215,7 @@ def test_edits_survive_a_rebuild_and_make_no_index(newsroom: Newsroom) -> None:
     assert not newsroom.es.indices.exists(index=newsroom.index)
 
 
-def test_articles_with_a_routing_of_their_own_get_stories(es: Elasticsearch) -> None:
+def test_articles_with_custom_routing_get_stories(es: Elasticsearch) -> None:
     with new_names(es) as name:
         index, forest = name("routed"), name("routed-forest")
         required = {"_routing": {"required": True}}
@@ -239,7 +239,7 @@ def test_articles_with_a_routing_of_their_own_get_stories(es: Elasticsearch) -> 
             assert not newsroom.violations()
 
 
-def test_edits_of_the_single_document_still_count(newsroom: Newsroom) -> None:
+def test_edits_of_the_former_single_document_still_count(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     (made,) = newsroom.editor.history(newsroom.index).edits
@@ -252,7 +252,7 @@ def test_edits_of_the_single_document_still_count(newsroom: Newsroom) -> None:
     assert not newsroom.violations()
 
 
-def test_an_edit_costs_what_it_says(newsroom: Newsroom) -> None:
+def test_an_edit_writes_only_its_own_document(newsroom: Newsroom) -> None:
     three_stories(newsroom)
     edits = [
         Edit(number=number, kind="move", by=BY, at_ms=number, into="a", texts=tuple(map(str, range(1_000))))

@@ -1,4 +1,4 @@
-"""Quoted parts of stories: the numbers equal those computed from all documents."""
+"""Excerpts of stories: numbers and links equal those computed from all documents."""
 
 import dataclasses
 from collections import defaultdict
@@ -27,7 +27,7 @@ from tests.support.noted_searches import noting
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Random articles, of which many quote a part of another cluster, or of one that is not there."""
+    """Random articles, many of which are excerpts of another cluster or of a missing one."""
 
     index: str
     documents: dict[str, Document]
@@ -66,7 +66,7 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
 
 
 def whole_of(corpus: Corpus, root: str) -> str | None:
-    """Return the root that a root is a part of: its own word, or that of the oldest that came later."""
+    """Return the root that a root is a part of: by its own link, else by the oldest link to it."""
     articles = corpus.clusters[root].values()
     later = {
         article_id: article
@@ -82,7 +82,7 @@ def first_of(cluster: dict[str, Document]) -> str:
 
 
 def quoting(corpus: Corpus, root: str) -> list[dict[str, Document]]:
-    """Return the clusters that quote a part of a root, the one with the newest first article first."""
+    """Return the clusters that quote a part of a root, sorted by their first articles, newest first."""
     parts = {each["dedup"].get("has_part") for each in corpus.clusters[root].values()}
     found = [
         (name, cluster)
@@ -94,12 +94,12 @@ def quoting(corpus: Corpus, root: str) -> list[dict[str, Document]]:
 
 
 @pytest.mark.parametrize("operation", ["similar", "versions", "sources", "cluster"])
-def test_every_page_about_a_cluster_tells_of_excerpts(corpus: Corpus, read: Read, operation: str) -> None:
+def test_every_page_about_a_cluster_lists_excerpts(corpus: Corpus, read: Read, operation: str) -> None:
     seen = set()
     for root, cluster in list(corpus.clusters.items())[:85]:
         article_id = first_of(cluster)
         page = read(operation, corpus.index, root if operation == "cluster" else article_id)
-        # Articles that are only a part are in no other number.
+        # Excerpts are not included in the total.
         alone = operation in {"similar", "sources"}
         assert page.total == len(cluster) - alone
         expected = quoting(corpus, root)
@@ -153,7 +153,7 @@ def fed(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
     return index, forest
 
 
-def test_excerpts_of_a_story_that_was_fed(fed: tuple[str, str], read: Read, read_async: Read) -> None:
+def test_excerpts_and_stories_link_to_each_other(fed: tuple[str, str], read: Read, read_async: Read) -> None:
     index, _ = fed
     for reader in (read, read_async):
         story = reader("versions", index, "story-copy")
@@ -172,7 +172,7 @@ def test_excerpts_of_a_story_that_was_fed(fed: tuple[str, str], read: Read, read
         assert reader("article", index, "story").part_of is None
         other = reader("similar", index, "other")
         assert (other.excerpt_of, other.excerpts.articles) == (None, 0)
-        # A cluster that is asked for by its root has it too.
+        # A cluster that is requested by its root has the link, too.
         assert reader("cluster", index, excerpt.root).excerpt_of == excerpt.excerpt_of
         assert reader("with_fingerprint", index, excerpt.root).excerpt_of is None
 
@@ -203,20 +203,20 @@ def test_lost_and_forged_links_are_found_and_repaired(fed: tuple[str, str], es: 
     assert found == [(name, ViolationKind.OTHER_LINKS) for name in sorted(damages)]
     assert maintenance.repair([index]) == {ViolationKind.OTHER_LINKS: len(damages)}
     assert (links(), list(maintenance.verify([index]))) == (before, [])
-    # A rebuild takes the link that a copy still has.
+    # A rebuild takes the link from a copy that still has it.
     for name in ("excerpt-copy", "other"):
         es.update(index=index, id=name, doc={"dedup": damages[name]}, refresh=True)
     maintenance.rebuild([index], replace=True)
     assert maintenance.repair([index]) == {ViolationKind.OTHER_LINKS: 2}
     assert links() == before
-    # The root is made anew from a leaf, which has no link.
+    # The root is recreated from a leaf, which has no link.
     remove(es, forest, es.get(index=index, id="edited")["_source"]["dedup"]["root"])
     maintenance.repair()
     maintenance.repair([index])
     assert (links(), list(maintenance.verify([index]))) == (before, [])
 
 
-def test_a_text_that_is_not_indexed_quotes_a_part(fed: tuple[str, str], read: Read) -> None:
+def test_a_looked_up_text_can_be_an_excerpt(fed: tuple[str, str], read: Read) -> None:
     index, forest = fed
     story, *_ = articles()
     part = " ".join(f"{each}." for each in story["text"].split(". ")[6:23])
@@ -228,14 +228,18 @@ def test_a_text_that_is_not_indexed_quotes_a_part(fed: tuple[str, str], read: Re
     assert (known.total, known.excerpt_of) == (2, found.excerpt_of)
 
 
-def test_articles_of_a_quoted_story_may_be_gone(fed: tuple[str, str], es: Elasticsearch, read: Read) -> None:
+def test_a_quoted_story_may_have_lost_its_articles(
+    fed: tuple[str, str], es: Elasticsearch, read: Read
+) -> None:
     index, _ = fed
     es.delete(index=index, id="lost", refresh=True)
     quoted = read("sources", index, "lost-excerpt").excerpt_of
     assert (quoted.articles, quoted.first) == (0, None)
 
 
-def test_an_index_set_up_earlier_has_no_excerpts(es: Elasticsearch, index_name: Names, read: Read) -> None:
+def test_indices_without_link_fields_have_no_excerpts(
+    es: Elasticsearch, index_name: Names, read: Read
+) -> None:
     index = index_name("before")
     body = article_index(Fields())
     for name in ("part_of", "has_part"):
@@ -247,9 +251,9 @@ def test_an_index_set_up_earlier_has_no_excerpts(es: Elasticsearch, index_name: 
     assert (page.total, page.excerpt_of, page.excerpts.articles, page.excerpts.rows) == (1, None, 0, ())
 
 
-def test_they_are_read_beside_what_is_read_anyway(corpus: Corpus, es: Elasticsearch) -> None:
+def test_excerpts_need_no_additional_request(corpus: Corpus, es: Elasticsearch) -> None:
     part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
     asked: list[Search] = []
     execute(es, noting(versions(Scope(), corpus.index, part), asked))
-    # The article; then its versions, its excerpts, titles of short texts, and what it quotes.
+    # The article; then its versions, its excerpts, titles of short texts, and the quoted story.
     assert [len(each.bodies) for each in asked] == [1, 4]

@@ -1,4 +1,4 @@
-"""A standby follows the writes of the forest's owner, and takes over without loading the forest again."""
+"""A standby follows the writes of the forest's owner, and takes over without reloading the forest."""
 
 import logging
 import re
@@ -44,14 +44,14 @@ TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* by ([\d,]+) documents .
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each call of `follow` look at the forest."""
+    """Let each call of `follow` check the forest."""
     monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
     monkeypatch.setattr(log_module, "_READ_AT_ONCE", 3)
 
 
 @pytest.fixture
 def taken(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[int, ...] | None]:
-    """Return the nodes taken over, the documents read then and before; None if the forest was loaded anew."""
+    """Return the nodes taken over, the documents read then and before; None if the forest was reloaded."""
     caplog.set_level(logging.INFO, "esdedup")
 
     def last() -> tuple[int, ...] | None:
@@ -92,7 +92,7 @@ def arrive(store: ElasticStore, numbers: range, *, time: int = 0) -> list[str]:
     batch_sizes,
     *[st.sets(st.integers(0, 20))] * 3,
 )
-def test_a_standby_that_takes_over_follows_the_laws(
+def test_a_standby_that_takes_over_follows_the_model(
     es: Elasticsearch,
     index_name: Names,
     all_arrivals: list[Arrival],
@@ -127,7 +127,7 @@ def test_only_documents_not_yet_followed_are_read(
         follow(standby)
         arrive(store, range(10), time=day // 2)
         arrive(store, range(10_000, 11_000), time=day + day // 4)
-        # Before the last document that was read is deleted.
+        # Follow before the document that was read last is deleted.
         follow(standby)
         *_, expired = store.expiring()
         assert expired.kept == 10
@@ -149,7 +149,7 @@ def deleted(es: Elasticsearch, forest: str) -> None:
     es.delete(index=forest, id="log-2", refresh=True)
 
 
-def made_anew(es: Elasticsearch, forest: str) -> None:
+def recreated(es: Elasticsearch, forest: str) -> None:
     es.indices.delete(index=forest)
     with opened(es, forest) as store:
         for start in range(0, 5_000, 1_000):
@@ -177,13 +177,13 @@ def as_loaded(es: Elasticsearch, forest: str) -> int:
 
 CHANGES = {
     "deleted": deleted,
-    "made anew": made_anew,
+    "recreated": recreated,
     "another retention": of_another_retention,
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_log_that_did_not_only_grow_is_reloaded(
+def test_a_log_that_did_not_merely_grow_is_reloaded(
     es: Elasticsearch,
     index_name: Names,
     taken: Callable[[], tuple[int, ...] | None],
@@ -209,7 +209,7 @@ def test_a_standby_survives_every_failure(
 ) -> None:
     forest = index_name("forest")
     standby = following(es, forest)
-    # There is no forest.
+    # There is no forest yet.
     assert standby.follow() is False
     with opened(es, forest) as store:
         for start in range(0, 3_000, 1_000):

@@ -1,4 +1,4 @@
-"""The forest on a real server: which indices are refused, failed writes, and what its readers see."""
+"""The forest on a real server: refused indices, failed writes, and unrefreshed writes."""
 
 import dataclasses
 import logging
@@ -55,7 +55,7 @@ def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
 
 @pytest.mark.parametrize(("written", "kind", "seq"), [(0, "new_root", 1), (2, "joined", 3), (3, "joined", 3)])
 @in_each_way
-def test_a_forest_keeps_its_laws_after_a_failed_write(
+def test_assignments_stay_right_after_a_failed_write(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], written: int, kind: str, seq: int
 ) -> None:
     fails = False
@@ -63,7 +63,7 @@ def test_a_forest_keeps_its_laws_after_a_failed_write(
     def between(request: Sent, send: Send) -> Answer:
         if not fails or request.operation != "_bulk":
             return send()
-        # The state and the nodes; a log has all of it in one.
+        # The state and two nodes; a log has all of them in one document.
         assert len(request.items) == (1 if lookup["lookup"] == "memory" else 3)
         if written:
             send(b"".join(request.items[:written]))
@@ -87,17 +87,17 @@ def test_a_forest_keeps_its_laws_after_a_failed_write(
 
 
 @in_each_way
-def test_a_batch_fails_with_the_unwritten_one_before_it(
+def test_a_batch_fails_if_its_predecessor_was_not_written(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any]
 ) -> None:
     """The later batch relied on nodes that were never written."""
-    goes_on = threading.Event()
+    may_continue = threading.Event()
     fails = False
 
     def between(request: Sent, send: Send) -> Answer:
         if not fails or request.operation != "_bulk":
             return send()
-        assert goes_on.wait(10)
+        assert may_continue.wait(10)
         return failure()
 
     first, near = (Arrival(each, 0) for each in ("1111222233334444", "1111222233334445"))
@@ -110,7 +110,7 @@ def test_a_batch_fails_with_the_unwritten_one_before_it(
         decided = decide(store, as_batch([first]), now_ms=NOW_MS)
         assert not decided.written.done()
         begin(store)
-        threading.Timer(0.1, goes_on.set).start()
+        threading.Timer(0.1, may_continue.set).start()
         with pytest.raises(ServerError, match="failed on purpose"):
             decide(store, as_batch([near]), now_ms=NOW_MS)
         with pytest.raises(ServerError, match="failed on purpose"):
@@ -123,8 +123,8 @@ def test_a_batch_fails_with_the_unwritten_one_before_it(
 FIRST, THEN = ARTICLES[:5], ARTICLES[5:205]
 
 
-def half_shown(es: Elasticsearch, index_name: Names, lookup: Lookup) -> tuple[Dedup, str, str]:
-    """Feed a forest of which hardly anything can be searched, as it is while it is fed."""
+def mostly_unrefreshed(es: Elasticsearch, index_name: Names, lookup: Lookup) -> tuple[Dedup, str, str]:
+    """Feed a forest without refreshing it, so that most articles and nodes cannot be searched."""
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest, lookup=lookup) as dedup:
         dedup.setup(index)
@@ -136,10 +136,8 @@ def half_shown(es: Elasticsearch, index_name: Names, lookup: Lookup) -> tuple[De
 
 
 @in_both_lookups
-def test_what_was_acknowledged_is_verified_counted_and_rebuilt(
-    es: Elasticsearch, index_name: Names, lookup: Lookup
-) -> None:
-    dedup, index, forest = half_shown(es, index_name, lookup)
+def test_maintenance_sees_unrefreshed_writes(es: Elasticsearch, index_name: Names, lookup: Lookup) -> None:
+    dedup, index, forest = mostly_unrefreshed(es, index_name, lookup)
     with dedup:
         maintenance = Maintenance(es, forest=forest)
         assert maintenance.count_articles([index]) == len(FIRST) + len(THEN)
@@ -150,10 +148,10 @@ def test_what_was_acknowledged_is_verified_counted_and_rebuilt(
     assert Maintenance(es, forest=forest).rebuild([index], replace=True) == maintenance.stats().nodes
 
 
-def test_readers_are_told_what_they_may_not_see(
+def test_a_client_that_may_not_refresh_is_warned(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    dedup, index, forest = half_shown(es, index_name, "search")
+    dedup, index, forest = mostly_unrefreshed(es, index_name, "search")
     names = {"names": ["*"], "privileges": ["view_index_metadata", "read"]}
     es.indices.refresh(index=index)
     with dedup, secured(elasticsearch_url, {"reader": {"indices": [names]}}) as node:

@@ -1,4 +1,4 @@
-"""Forked processes, which must not use what their parent uses; the parent goes on undisturbed."""
+"""Forked processes must not use their parent's clients; the parent continues undisturbed."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from esdedup.elastic.client import connect
 from tests.support.forests import ARTICLES, feed, owner_of, roots
 from tests.support.names import Names
 
-# From Python 3.12 on.
+# Python warns of this from version 3.12.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 BATCH = 20
@@ -25,7 +25,7 @@ TIMEOUT_S = 60
 
 
 def in_child(*attempts: Callable[[], Any]) -> list[str]:
-    """Fork, and let the child try each; return what became of them: the name of the error, or "done"."""
+    """Fork, run each attempt in the child, and return for each the name of its error, or "done"."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:
@@ -65,7 +65,7 @@ def refused_in_child(attempt: Callable[[], Any]) -> None:
 def test_a_child_neither_feeds_nor_disturbs_its_parent(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, unchanged: tuple[str, str]
 ) -> None:
-    """In the middle of a batch; and the child forks again."""
+    """The fork happens in the middle of a batch, and the child forks again."""
     index, forest = index_name("articles"), index_name("forest")
     outcome: list[str] = []
 
@@ -89,9 +89,9 @@ def test_a_child_neither_feeds_nor_disturbs_its_parent(
             lambda: list(Dedup(client, forest=forest).enrich(actions(index))),
             dedup.close,
             enter_and_leave,
-            # Closed, it still has its parent's client.
+            # Even after closing, the child has its parent's client.
             lambda: list(dedup.enrich(actions(index))),
-            # With a client of its own the child is told who owns the forest.
+            # With its own client, the child is refused because its parent owns the forest.
             lambda: list(Dedup(connect(elasticsearch_url), forest=forest).enrich(actions(index))),
         )
         outcome = in_child(*attempts, lambda: outcome.extend(in_child(*attempts)))
@@ -125,7 +125,7 @@ def test_a_child_is_refused_while_its_parent_holds_locks(elasticsearch_url: str,
 
 
 def test_an_unused_object_may_be_used_after_a_fork(elasticsearch_url: str, index_name: Names) -> None:
-    """A server that makes its client first, and forks its workers then."""
+    """A server may create its client before it forks its workers."""
     forest = index_name("forest")
     with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
         assert in_child(lambda: list(dedup.enrich(ARTICLES[:1])), dedup.close) == ["done", "done"]
@@ -158,7 +158,7 @@ def test_a_used_reader_is_refused_in_a_child(elasticsearch_url: str, small: tupl
         assert reader.list(index).total_articles == 1
 
 
-def test_so_is_an_async_reader(elasticsearch_url: str, small: tuple[str, str]) -> None:
+def test_a_used_async_reader_is_refused_in_a_child(elasticsearch_url: str, small: tuple[str, str]) -> None:
     index, _ = small
 
     async def read(given: AsyncReader) -> None:
@@ -182,7 +182,7 @@ def test_so_is_an_async_reader(elasticsearch_url: str, small: tuple[str, str]) -
 def test_a_child_cannot_continue_a_stream_of_its_parent(
     elasticsearch_url: str, index_name: Names, flush_interval_s: float | None
 ) -> None:
-    """Even a stream of deletions, which has sent no request: only the parent has the thread that reads it."""
+    """Even deletions, which need no request: only the parent has the thread that reads the stream."""
     deletions = [{"_op_type": "delete", "_index": "any", "_id": str(n)} for n in range(2 * BATCH)]
     with Elasticsearch(elasticsearch_url) as client:
         dedup = Dedup(client, forest=index_name("forest"), batch_size=BATCH)

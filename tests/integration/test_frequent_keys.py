@@ -1,4 +1,4 @@
-"""Keys that very many nodes share: nothing is missed, and it costs a page, not all of them."""
+"""Keys that very many nodes share: no neighbour is missed, although few of the nodes are read."""
 
 import dataclasses
 import json
@@ -34,11 +34,11 @@ from tests.support.forests import LOOKUPS, feed, kinds, nodes
 from tests.support.names import Names
 
 SEARCHED: dict[str, Any] = LOOKUPS["searched"]
-# The first two of five blocks, which are one key.
+# The first two of five blocks, which form one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
-# The bits of the key of the first two blocks; those and the key of the next two.
-FLOODED = {
+# The bits of the key of the first two blocks, alone and with the key of the next two.
+FREQUENT = {
     "one key": [~(2**38 - 1) & 2**64 - 1],
     "two keys": [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12],
 }
@@ -46,7 +46,7 @@ FLOODED = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FrequentKeyForest:
-    """A forest of roots that share one key, and lie far apart otherwise."""
+    """A forest of roots that share one key but are otherwise far apart."""
 
     name: str
     profile: Profile
@@ -99,7 +99,7 @@ def counted(elasticsearch_url: str) -> Iterator[tuple[Elasticsearch, list[int]]]
 
 
 def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Return signatures of texts that share nothing but what their first representatives share."""
+    """Return signatures that have `simhashes` as their first representatives and are otherwise random."""
     made = np.zeros(len(simhashes), SIGNATURE)
     made["representatives"] = random.integers(0, 2**64, made["representatives"].shape, np.uint64)
     made["representatives"][:, 0] = simhashes
@@ -110,16 +110,16 @@ def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> n
 
 
 def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Return the signatures of texts near those, with up to three bits of a simhash changed."""
+    """Return copies of signatures in which up to three bits of a simhash are changed."""
     made = signatures.copy()
     simhashes = made if made.dtype == np.uint64 else made["representatives"][:, 0]
     for _ in range(3):
-        # Not the lowest bit, by which `verified` tells simhashes from minhashes.
+        # Keep the lowest bit, by which `verified` distinguishes simhashes from minhashes.
         simhashes ^= np.uint64(1) << random.integers(1, 64, len(made), np.uint64)
     return made
 
 
-def test_nothing_is_missed_and_little_is_read(
+def test_frequent_keys_hide_no_neighbours_and_limit_reads(
     counted: tuple[Elasticsearch, list[int]], frequent_key_forest: FrequentKeyForest
 ) -> None:
     client, read = counted
@@ -146,20 +146,20 @@ def test_nothing_is_missed_and_little_is_read(
     read.clear()
     arrive(edited(frequent_key_forest.signatures[chosen], random))
     store.close()
-    # The first batch learns it from a full page, and the next one remembers it. What is still read comes by
-    # keys that hold only one of the two shared blocks.
+    # The first batch finds out from a full page of results that the key is frequent, and the next batch
+    # remembers it. The remaining hits are for keys with only one of the two shared blocks.
     assert first < 16_000
     assert sum(read) < 6_000
 
 
-@pytest.mark.parametrize("flooded", FLOODED.values(), ids=FLOODED)
-def test_a_text_with_flooded_keys_costs_little(
+@pytest.mark.parametrize("frequent", FREQUENT.values(), ids=FREQUENT)
+def test_looking_up_a_text_with_frequent_keys_reads_little(
     es: Elasticsearch,
     counted: tuple[Elasticsearch, list[int]],
     index_name: Callable[[str], str],
-    flooded: list[int],
+    frequent: list[int],
 ) -> None:
-    """Each of the keys is in 3,000 nodes; that of the next two blocks is a finer key for the first two."""
+    """Each key is in 3,000 nodes; the key of the next two blocks refines that of the first two."""
     client, read = counted
     forest, random, profile = index_name("forest"), np.random.default_rng(5), CLASSIC
     relation = relation_of(profile)
@@ -169,7 +169,7 @@ def test_a_text_with_flooded_keys_costs_little(
     near = own ^ np.uint64(0b111)
     strangers = [
         own & np.uint64(mask) | random.integers(0, 2**64, 3_000, np.uint64) & ~np.uint64(mask)
-        for mask in flooded
+        for mask in frequent
     ]
     put(es, forest, profile, np.concatenate([[near], *strangers]))
     (node_of_near,) = relation.ids(np.array([near]))
@@ -182,7 +182,7 @@ def test_a_text_with_flooded_keys_costs_little(
     found, is_exact = execute(client, look_up(TEXT, index=forest, **of))
     assert (found.root, is_exact) == (node_of_near, True)
     assert sum(read) < 1_500
-    # An article that is fed costs no more, and the next one less.
+    # Feeding an article reads no more nodes, and feeding the next one reads fewer.
     store = ElasticStore(client, forest=forest, profile=profile, aging=AGING, **SEARCHED)
     for most in (1_500, 500):
         read.clear()
@@ -194,8 +194,10 @@ def test_a_text_with_flooded_keys_costs_little(
     store.close()
 
 
-def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
-    """All the nodes of a common key are near: narrowing it down must leave every one of them."""
+def test_all_near_nodes_of_a_frequent_key_are_read(
+    es: Elasticsearch, index_name: Callable[[str], str]
+) -> None:
+    """All nodes of the key are near, so narrowing it down must keep all of them."""
     profile = CLASSIC
     limits = Limits(finer_keys_per_node=10**9, frequent_nodes=1, max_hits=50)
     store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
@@ -211,7 +213,7 @@ def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Ca
     store.close()
 
 
-# Otherwise the sentence that all articles share would be left out.
+# Boilerplate is kept, because the sentence that all articles share would be left out.
 PROFILE = VERIFIED.with_changes(keep_boilerplate=True)
 MAX_POSTINGS = 64
 _WORDS = [
@@ -245,7 +247,7 @@ def articles() -> list[dict[str, Any]]:
     return [{"id": str(number), "text": text} for number, text in enumerate(texts)]
 
 
-def test_nodes_with_a_frequent_key_verify_and_rebuild(es: Elasticsearch, index_name: Names) -> None:
+def test_forests_with_a_frequent_key_are_verified_and_rebuilt(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     given = [{"_id": each["id"], "text": each["text"]} for each in articles()]
     maintenance = Maintenance(es, forest=forest)

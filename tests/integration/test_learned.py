@@ -1,4 +1,4 @@
-"""Learned boilerplate: checked, repaired, rebuilt, and learned before articles arrive."""
+"""Learned boilerplate: verification, repair, rebuilding, and learning before articles arrive."""
 
 import dataclasses
 import logging
@@ -74,7 +74,7 @@ def without_state(es: Elasticsearch, forest: str) -> None:
 
 
 def twice(es: Elasticsearch, forest: str) -> None:
-    """The changes of another batch."""
+    """Replace a batch's changes with those of another batch."""
     other = es.get(index=forest, id="learned-2")["_source"]["state"]
     es.index(index=forest, id="learned-3", document={"learned": 3, "state": other}, refresh=True)
 
@@ -90,7 +90,7 @@ DAMAGES = {
 }
 
 
-def test_damage_is_named_everywhere_and_a_repair_ends_it(
+def test_damaged_boilerplate_is_reported_and_repaired(
     es: Elasticsearch, read: Read, taught: tuple[str, str]
 ) -> None:
     index, forest = taught
@@ -120,21 +120,20 @@ def test_damage_is_named_everywhere_and_a_repair_ends_it(
             feed(es, dedup, index, PAGES[30:31])
         with pytest.raises(ForestDamaged, match="Repair the forest"):
             read("similar_to_text", index, PAGES[0]["text"], of={"forest": forest})
-        # A repair deletes what was learned, whatever its damage is.
+        # A repair deletes the learned boilerplate, whatever the damage is.
         if name in ("all missing", "another log"):
             assert maintenance.repair() == {ViolationKind.LEARNED_DAMAGED: 1}, name
             assert documents(es, forest) == [], name
     assert list(maintenance.verify([index])) == []
-    # No root changes, and articles that come again get their old roots. Boilerplate is learned again only
-    # when they come.
+    # No root changes, and articles that arrive again get their old roots. Only then is boilerplate relearned.
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, PAGES[:30])
     assert stream.indexed(es, index) == before
     assert learned(es, forest)["pages"]
 
 
-def test_split_changes_count_once_all_parts_are_there(es: Elasticsearch, taught: tuple[str, str]) -> None:
-    """Until then, owners and readers go on as if there were none of them."""
+def test_split_changes_take_effect_when_all_parts_exist(es: Elasticsearch, taught: tuple[str, str]) -> None:
+    """Until then, owners and readers ignore the parts."""
     index, forest = taught
     before, copy = learned(es, forest), LearnedCopy()
     with dataclasses.replace(PACE, part_bytes=300).kept():
@@ -164,7 +163,7 @@ def test_split_changes_count_once_all_parts_are_there(es: Elasticsearch, taught:
     assert "missing" in violation.detail
 
 
-def test_a_reader_goes_on_after_a_repair(es: Elasticsearch, read: Read, taught: tuple[str, str]) -> None:
+def test_a_reader_works_again_after_a_repair(es: Elasticsearch, read: Read, taught: tuple[str, str]) -> None:
     from esdedup import Reader
 
     index, forest = taught
@@ -177,7 +176,7 @@ def test_a_reader_goes_on_after_a_repair(es: Elasticsearch, read: Read, taught: 
         assert reader.similar_to_text(index, PAGES[0]["text"]).root
 
 
-def test_pages_taught_from_an_index_or_first_teach_once(
+def test_each_page_is_learned_from_only_once(
     es: Elasticsearch, index_name: Names, taught: tuple[str, str]
 ) -> None:
     index, forest = taught
@@ -189,7 +188,7 @@ def test_pages_taught_from_an_index_or_first_teach_once(
         before = learned(es, forest)
         assert (before["last page"], before["counts"]) == (30, [])
         rejected: list[str] = []
-        # Some of them again, in another order, and values that are not texts.
+        # Some of the pages again, in another order, and values that are not texts.
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
         assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
         assert rejected == ["text 21: is a int, not a string", rejected[1]]
@@ -214,23 +213,23 @@ def test_learning_before_feeding_equals_a_forest_in_memory(es: Elasticsearch, in
     store, roots, nodes = stream.fed(nameless, VERIFIED, learns_first=True)
     found = stream.indexed(es, index), stream.nodes(es, forest)
     assert found == (roots, nodes)
-    # The pages taught without the ids of their articles.
+    # The pages were learned from without the ids of their articles.
     same = ("last page", "window", "marks", "pages")
     expected = contents(store.boilerplate)
     assert {name: learned(es, forest)[name] for name in same} == {name: expected[name] for name in same}
-    before = documents_of_it(es, forest)
+    before = documents_without_logs(es, forest)
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, PAGES)
-    assert documents_of_it(es, forest) == before
+    assert documents_without_logs(es, forest) == before
 
 
-def documents_of_it(es: Elasticsearch, forest: str) -> set[str]:
-    """Return the ids of a forest's documents, but for its nodes'."""
+def documents_without_logs(es: Elasticsearch, forest: str) -> set[str]:
+    """Return the ids of a forest's documents, except the logs of nodes."""
     return {each for each in stream.versions(es, forest) if not each.startswith("log-")}
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_a_rebuild_keeps_or_reports_what_was_learned(
+def test_a_rebuild_keeps_or_reports_learned_boilerplate(
     es: Elasticsearch, taught: tuple[str, str], caplog: pytest.LogCaptureFixture, is_damaged: bool
 ) -> None:
     index, forest = taught
@@ -275,7 +274,7 @@ def test_an_interrupted_rebuild_loses_nothing(
         with pytest.raises(KeyboardInterrupt):
             maintenance.rebuild([index], replace=True)
     assert not es.indices.exists(index=forest)
-    # And once more, when the new index has nothing yet.
+    # Interrupt it once more while the new index is empty.
     with monkeypatch.context() as patch:
         patch.setattr(ForestWriter, "write_own", interrupted)
         with pytest.raises(KeyboardInterrupt):

@@ -33,9 +33,9 @@ def forest(es: Elasticsearch, index_name: Names) -> str:
 
 
 def test_writes_admitted_by_the_old_alias_end_before_takeover(es: Elasticsearch, forest: str) -> None:
-    """A write waits in the server for a copy of its shard, longer than any margin."""
+    """A write waits in the server for a copy of its shard, longer than any grace period."""
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, terms=LeaseTerms(ttl_s=600))
-    # From here on the shard takes a write that asks for all its copies only when there is one.
+    # From now on, a write that requires all copies of the shard waits for the missing one.
     es.indices.put_settings(index=forest, settings={"auto_expand_replicas": False, "number_of_replicas": 1})
     node = {"root": "f" * 16, "leaf": False, "seq": 1, "keys": [], "seen": 0}
     written: list[Any] = []
@@ -80,13 +80,13 @@ def test_writes_admitted_by_the_old_alias_end_before_takeover(es: Elasticsearch,
 
 
 @pytest.mark.parametrize("is_released", [True, False])
-def test_a_claim_that_fails_half_way_is_given_up(
+def test_a_half_made_claim_is_released_or_expires(
     es: Elasticsearch,
     elasticsearch_url: str,
     forest: str,
     is_released: bool,
 ) -> None:
-    """Between the lease and the alias; the server may be gone, so that the claim cannot be released."""
+    """It fails between the lease and the alias; if the server is gone, it cannot be released."""
     with (
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),
@@ -112,7 +112,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
 def test_a_dead_owner_with_a_fast_clock_is_noticed(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The standby tries once a second; the owner is on another machine."""
+    """The owner is on another machine, and the standby retries until the lease has expired."""
     with monkeypatch.context() as patch:
         patch.setattr("esdedup.elastic.forest.lease._machine", lambda: "another")
         patch.setattr("esdedup.elastic.forest.lease.time.time", lambda: 4e9)
@@ -152,7 +152,7 @@ def test_a_process_may_retry_its_failed_claim_at_once(
 def test_a_forest_is_not_taken_while_writes_are_possible(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
-    """One server of the cluster lags behind, and still knows the previous owner's alias."""
+    """A node of the cluster lags behind and still has the previous owner's alias."""
 
     def between(request: Sent, send: Send) -> Answer:
         return answer(200, {"acknowledged": False}) if request.path == "/_aliases" else send()
@@ -167,7 +167,7 @@ def test_a_forest_is_not_taken_while_writes_are_possible(
     lease.release()
 
 
-def test_an_unrenewed_lease_from_a_fast_clock_ends(es: Elasticsearch, forest: str) -> None:
+def test_an_unrenewed_lease_from_a_fast_clock_expires(es: Elasticsearch, forest: str) -> None:
     ahead = {"host": "elsewhere", "renewed_s": time.time() + 3600, "ttl_s": TTL_S, "released": False}
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | ahead})
@@ -190,7 +190,7 @@ def test_waiting_for_a_deleted_forest_is_an_error(es: Elasticsearch, forest: str
     assert not es.indices.exists(index=forest)
 
 
-def test_releasing_waits_once_for_a_server_that_is_gone(
+def test_releasing_tries_an_unreachable_server_only_once(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
     has_gone, asked = threading.Event(), list[str]()
@@ -213,7 +213,7 @@ def test_releasing_waits_once_for_a_server_that_is_gone(
 
 
 def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearch, forest: str) -> None:
-    """Process numbers there mean nothing here."""
+    """Its process ids mean nothing here."""
     held = Lease(es, forest=forest)
     held.acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
@@ -238,10 +238,10 @@ def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearc
         ("https://[b", {}, None),
     ],
 )
-def test_an_owner_says_where_it_is_reached(
+def test_a_busy_error_has_the_owners_address(
     es: Elasticsearch, forest: str, address: str | None, changes: dict[str, str], url: str | None
 ) -> None:
-    """Its own loopback is of no use to another machine."""
+    """A loopback address is not reported to other machines."""
     held = Lease(es, forest=forest, terms=LeaseTerms(address=address))
     held.acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
@@ -272,7 +272,7 @@ def test_a_lease_renewed_too_slowly_permits_no_write(
     held.release()
 
 
-def test_a_user_who_cannot_list_tasks_waits_for_writes(elasticsearch_url: str, forest: str) -> None:
+def test_without_the_task_api_a_claim_waits_for_writes(elasticsearch_url: str, forest: str) -> None:
     def between(request: Sent, send: Send) -> Answer:
         return answer(403, {}) if request.path.startswith("/_tasks") else send()
 
@@ -283,10 +283,9 @@ def test_a_user_who_cannot_list_tasks_waits_for_writes(elasticsearch_url: str, f
         lease.release()
 
 
-def test_a_lease_whose_answer_was_lost(
+def test_a_repeated_lease_request_recognises_its_own_write(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request that is sent again meets its own writing, and must know it."""
     forest = index_name("forest")
     ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
 
@@ -322,7 +321,7 @@ def test_the_lease_is_renewed_while_the_feeder_sleeps(es: Elasticsearch, index_n
     await_until(lambda: renewed_s() > first)
     with pytest.raises(ForestBusy):
         Lease(es, forest=forest).acquire()
-    # A lease that its holder drops runs out.
+    # A lease that its holder drops expires.
     del held
     gc.collect()
     taken = Lease(es, forest=forest, terms=LeaseTerms(wait_s=TTL_S + 10))
@@ -348,7 +347,7 @@ def tasks_of(es: Elasticsearch, forest: str) -> bool:
 
 
 def half_a_claim(*, may_release: bool) -> Between:
-    """Let a lease be written, but neither its alias nor, unless it may be, its release."""
+    """Return a handler that fails a claim's alias request and, unless `may_release`, its release."""
 
     def between(request: Sent, send: Send) -> Answer:
         is_release = request.path.endswith(f"/{LEASE_ID}") and b'"released":true' in request.body

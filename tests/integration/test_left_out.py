@@ -1,4 +1,4 @@
-"""Texts that are looked up are compared without learned boilerplate and by overrides."""
+"""Looked-up texts are compared without learned boilerplate and with overrides."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ def texts(left_out: LeftOut) -> list[str]:
     return [span.text for span in left_out.spans]
 
 
-def test_what_is_known_already_costs_one_short_search(
+def test_a_current_reader_needs_one_short_search(
     es: Elasticsearch, elasticsearch_url: str, fed_pages: tuple[str, str]
 ) -> None:
     index, forest = fed_pages
@@ -61,7 +61,7 @@ def assert_one_short_search(
     assert len(sent) > 1
 
 
-def test_a_copy_follows_a_forest_of_the_same_name(es: Elasticsearch, index_name: Names) -> None:
+def test_a_reader_notices_a_recreated_forest(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("pages"), index_name("forest")
     reader, text = Reader(es, forest=forest), page(article(1), HARBOUR)
     for site, expected in ((HARBOUR, [f"{MENU}\n\n{MAIL}", RIGHTS]), (VALLEY, [MENU])):
@@ -74,18 +74,18 @@ def test_a_copy_follows_a_forest_of_the_same_name(es: Elasticsearch, index_name:
         assert texts(reader.left_out(text, site=HARBOUR)) == expected
 
 
-def test_overrides_of_a_site_count_for_its_texts(es: Elasticsearch, fed_pages: tuple[str, str]) -> None:
+def test_overrides_of_a_site_apply_to_its_texts(es: Elasticsearch, fed_pages: tuple[str, str]) -> None:
     _, forest = fed_pages
     reader = Reader(es, forest=forest, overrides=Overrides.of([Override(text=RIGHTS, site=HARBOUR)]))
     text = page(article(1), HARBOUR)
     assert texts(reader.left_out(text, site=f"https://www.{HARBOUR}/1")) == [f"{MENU}\n\n{MAIL}"]
-    # It says nothing about what others have learned, nor do they about it.
+    # Neither the override nor learned boilerplate applies to texts of other sites.
     assert texts(reader.left_out(text, site=VALLEY)) == texts(reader.left_out(text)) == [MENU]
 
 
 NOTICE = "All rights reserved: no part of this article may be copied without the consent of its publisher."
 OVERRIDES = Overrides.of([Override(boilerplate=NOTICE), Override(text=NOTICE, site="law.example")])
-# The same passages, but other pages.
+# The same passages, but other content hashes.
 TWICE = f"{NOTICE} {NOTICE}"
 THRICE = f"{NOTICE} {TWICE}"
 
@@ -121,7 +121,7 @@ def test_overrides_apply_to_feeding_and_lookups(
             request(elasticsearch_url, index, "/api/v1/similar", post=posted, of=of).json["root"],
         ]
         assert answers == [root] * 3
-    # A page that was nothing but declared boilerplate elsewhere is not remembered.
+    # A content hash is not remembered if the text was only declared boilerplate on another site.
     assert read("similar_to_text", index, TWICE, site="law.example", of=of).root == found["law"]
 
 

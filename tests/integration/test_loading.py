@@ -1,4 +1,4 @@
-"""Files into a real index: what one article, the index or the server does to the others."""
+"""Loading files into a real index when articles, the index or the server fail."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ def load(rejected: list[ArticleRejected]) -> Load:
 def before_each_write(
     dedup: Dedup, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object], *, from_batch: int = 1
 ) -> None:
-    """Let something happen after the index was checked, and before each of its articles is written."""
+    """Call `happens` before each article is written, after the index was checked."""
     enrich, batches = dedup.enrich, itertools.count(1)
 
     def enriched(*given: Any, **how: Any) -> Iterator[dict[str, Any]]:
@@ -72,7 +72,7 @@ def before_each_write(
 def test_deleting_an_index_during_a_write_is_an_error(
     es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Elasticsearch makes it anew, without the fields."""
+    """Elasticsearch recreates it without the fields."""
     client = es.options(ignore_status=404)
     before_each_write(dedup, monkeypatch, lambda: client.indices.delete(index=index), from_batch=2)
     with pytest.raises(IndexNotReady, match=f"{index}' was deleted or changed") as error:
@@ -82,10 +82,10 @@ def test_deleting_an_index_during_a_write_is_an_error(
 
 
 @pytest.mark.parametrize("chunk_size", [2, 500])
-def test_deleting_an_index_during_the_last_batch(
+def test_deleting_an_index_during_the_last_batch_fails(
     es: Elasticsearch, index: str, dedup: Dedup, chunk_size: int
 ) -> None:
-    """Before the rest of a bulk request is sent, or after a part of it has recreated the index."""
+    """The index is deleted before the only bulk request, or between several."""
 
     def actions() -> Iterator[dict[str, Any]]:
         given = [{"_index": index, "_id": each.id, "_source": each.article} for each in articles(7)]
@@ -100,7 +100,7 @@ def test_deleting_an_index_during_the_last_batch(
 
 
 @pytest.mark.parametrize("block", ["read_only_allow_delete", "write"])
-def test_a_blocked_index_ends_a_run_at_once(
+def test_loading_into_a_blocked_index_fails_at_once(
     es: Elasticsearch,
     index: str,
     dedup: Dedup,
@@ -122,7 +122,7 @@ def test_a_blocked_index_ends_a_run_at_once(
     assert load.summary.written == COUNT
 
 
-def test_a_run_counts_dates_that_cannot_be_right(
+def test_implausible_dates_are_counted(
     es: Elasticsearch, index: str, dedup: Dedup, caplog: pytest.LogCaptureFixture
 ) -> None:
     load = Load(on_rejected=lambda rejected: pytest.fail(str(rejected)))
@@ -141,9 +141,7 @@ def test_a_run_counts_dates_that_cannot_be_right(
     assert said == ["2: its date in 'published_at'"]
 
 
-def test_a_run_counts_dates_that_only_a_backfill_believes(
-    es: Elasticsearch, index: str, dedup: Dedup
-) -> None:
+def test_dates_that_only_a_backfill_accepts_are_counted(es: Elasticsearch, index: str, dedup: Dedup) -> None:
     load = Load(on_rejected=lambda rejected: pytest.fail(str(rejected)))
     dates = ["1987-03-01", "1970-01-01", "2999-01-01", "2026-01-01", "some day", None, ["1987-03-01"]]
     dated = [

@@ -1,4 +1,4 @@
-"""A forest whose nodes are in a log: what its documents have, and how much memory its owner may take."""
+"""A forest whose nodes are in a log: its documents, and the memory limit of its owner."""
 
 import base64
 import logging
@@ -50,7 +50,7 @@ def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) ->
         assert documents(es, forest) == ["log-1", "log-2", "log-3"]
     with opened(es, forest) as store:
         assert {each.kind.value for each in arrive(store, range(21))} == {"known"}
-        # Nobody knows what the owner before had begun to write.
+        # A new owner starts a new document, since the former one may have left an incomplete one.
         assert documents(es, forest)[-1] == "log-4"
 
 
@@ -67,12 +67,12 @@ def test_a_refreshed_node_is_logged_without_its_signature(es: Elasticsearch, ind
         arrive(store, range(500))
         before = size_bytes()
         arrive(store, range(500), time=AGING.granularity_ms * 3)
-        # 25 bytes instead of 65.
+        # A refreshed node takes 25 bytes instead of 65.
         assert size_bytes() < 1.5 * before
 
 
 @pytest.mark.parametrize("is_by_owner", [True, False])
-def test_expired_documents_go_and_needed_nodes_stay(
+def test_expired_documents_are_deleted_without_live_nodes(
     es: Elasticsearch, index_name: Names, is_by_owner: bool
 ) -> None:
     forest, day = index_name("forest"), AGING.retention_ms
@@ -84,7 +84,7 @@ def test_expired_documents_go_and_needed_nodes_stay(
         first, *others = documents(es, forest)
         if is_by_owner:
             *_, expired = store.expiring()
-            # Nothing more has to be done.
+            # A second call finds nothing to expire.
             assert list(store.expiring()) == []
     if not is_by_owner:
         found = maintenance.expire(dry_run=True)
@@ -100,7 +100,7 @@ def test_expired_documents_go_and_needed_nodes_stay(
 
 
 def test_a_damaged_document_does_not_affect_others(es: Elasticsearch, index_name: Names) -> None:
-    """It is deleted together with another expired one."""
+    """The document is deleted together with another expired one."""
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
         arrive(store, range(500))
@@ -119,10 +119,10 @@ def test_a_damaged_document_does_not_affect_others(es: Elasticsearch, index_name
         assert {each.kind.value for each in arrive(store, range(700, 710))} == {"known"}
 
 
-def test_beyond_its_memory_a_forest_refuses_articles(
+def test_a_forest_beyond_its_memory_limit_refuses_articles(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It warns once before that, and continues when it may take more."""
+    """It warns once before, and accepts articles again when the limit is raised."""
     forest = index_name("forest")
     with opened(es, forest) as store:
         arrive(store, range(4_000))
@@ -156,7 +156,7 @@ def test_a_rebuild_can_change_the_lookup(es: Elasticsearch, fed: tuple[str, str]
         assert pages(es, forest) == pages_before
         assert list(maintenance.verify([index])) == []
         assert_rearrivals_are_known(es, index, forest, VERIFIED)
-    # It keeps its lookup unless another is given.
+    # A rebuild keeps the lookup unless another one is given.
     maintenance.rebuild([index], replace=True)
     assert ForestIndex.find(es, forest).meta.lookup == "memory"
     with (

@@ -1,4 +1,4 @@
-"""The forest and its owner predict for a new text what happens when it arrives."""
+"""Looking up a text, in a forest or by its owner, predicts the assignment of its article."""
 
 import asyncio
 import threading
@@ -35,7 +35,7 @@ from tests.support.pages import pages
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("lookup", ["memory", "search"])
-def test_a_text_gets_the_root_that_its_article_gets(
+def test_a_lookup_predicts_the_root_of_an_article(
     es: Elasticsearch, read: Read, index_name: Names, profile: Profile, lookup: Lookup
 ) -> None:
     """The reader uses articles if the nodes are in the owner's memory."""
@@ -47,7 +47,7 @@ def test_a_text_gets_the_root_that_its_article_gets(
         feed(es, dedup, index, known)
         joined, after = 0, roots(es, index)
         for article in [*coming, known[0]]:
-            # The owner has written what no refresh has shown yet.
+            # No refresh has made the owner's last writes visible yet.
             page = read("similar_to_text", index, article["text"], of=of)
             before = after
             feed(es, dedup, index, [article])
@@ -63,10 +63,10 @@ def test_a_text_gets_the_root_that_its_article_gets(
         assert 3 < joined < 15, joined
 
 
-def test_lookup_takes_whole_texts_where_boilerplate_is_kept(
+def test_lookup_uses_whole_texts_if_boilerplate_is_kept(
     es: Elasticsearch, read: Read, index_name: Names
 ) -> None:
-    """A menu is left out even before it is known, unless the profile keeps it."""
+    """A menu is left out even before it is learned, unless the profile keeps boilerplate."""
     index, forest = index_name("articles"), index_name("forest")
     profile = VERIFIED.with_changes(keep_boilerplate=True)
     menu = " / ".join(ARTICLES[0]["text"].replace(".", "").split()[:150])
@@ -80,7 +80,7 @@ def test_lookup_takes_whole_texts_where_boilerplate_is_kept(
         read("similar_to_text", index, text, of={"forest": forest})
 
 
-def test_it_changes_nothing(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:
+def test_a_readers_lookup_changes_nothing(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:
     index, forest = unchanged
     before = nodes(es, forest)
     text = str(ARTICLES[0]["text"])
@@ -95,7 +95,7 @@ def test_it_changes_nothing(es: Elasticsearch, unchanged: tuple[str, str], read:
     assert nodes(es, forest) == before
 
 
-def test_what_is_refused(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:
+def test_impossible_lookups_are_refused(es: Elasticsearch, unchanged: tuple[str, str], read: Read) -> None:
     index, forest = unchanged
     with pytest.raises(IndexNotReady, match=f"belongs to the forest '{forest}'"):
         read("similar_to_text", index, "some text", of={"forest": "test-none"})
@@ -124,7 +124,7 @@ def dedup(es: Elasticsearch, names: tuple[str, str]) -> Iterator[Dedup]:
 
 
 def fed(dedup: Dedup, index: str, article: dict[str, Any]) -> Assignment:
-    """Return what is decided for an article."""
+    """Return the assignment of an article."""
     found: list[Assignment] = []
     list(dedup.enrich([{"_index": index, **article}], on_assigned=lambda _, each: found.append(each)))
     (assignment,) = found
@@ -138,13 +138,13 @@ def looked_up(owner: Owner, article: dict[str, Any]) -> Assignment:
 
 
 def same(found: Assignment, decided: Assignment) -> bool:
-    # The clock goes on; and only of an article the signature says where it came from.
+    # Times differ, and only the signature of an article contains its origin.
     return found._replace(time_ms=0, signature=b"") == decided._replace(time_ms=0, signature=b"")
 
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda each: each.label)
-def test_it_says_what_it_decides_then(es: Elasticsearch, names: tuple[str, str], profile: Profile) -> None:
-    """Only the owner can know: no article has been indexed yet."""
+def test_an_owner_predicts_its_decision(es: Elasticsearch, names: tuple[str, str], profile: Profile) -> None:
+    """Only the owner can know, because no article has been indexed yet."""
     index, forest = names
     kinds = set()
     with Dedup(es, forest=forest, profile=profile) as dedup:
@@ -158,7 +158,7 @@ def test_it_says_what_it_decides_then(es: Elasticsearch, names: tuple[str, str],
     assert kinds == {"new_root", "joined", "known", "without_fingerprint"}
 
 
-def test_it_judges_boilerplate_as_it_does_then(es: Elasticsearch, names: tuple[str, str]) -> None:
+def test_the_owners_lookup_filters_boilerplate(es: Elasticsearch, names: tuple[str, str]) -> None:
     index, forest = names
     with Pace().kept(), Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
@@ -184,7 +184,7 @@ def log_of(es: Elasticsearch, forest: str) -> list[tuple[str, int]]:
 def test_asking_the_owner_changes_nothing(
     es: Elasticsearch, dedup: Dedup, names: tuple[str, str], unchanged: tuple[str, str]
 ) -> None:
-    """Nor does it disturb feeders."""
+    """It does not disturb feeders either."""
     index, forest = names
     owner, asked, is_over = owner_of(dedup), [0], threading.Event()
 
@@ -212,7 +212,7 @@ def test_asking_the_owner_changes_nothing(
     assert learned(es, forest) == learned(es, unchanged[1])
 
 
-def test_readers_ask_it(
+def test_readers_of_the_owner_ask_it(
     es: Elasticsearch, elasticsearch_url: str, dedup: Dedup, names: tuple[str, str]
 ) -> None:
     index, forest = names
@@ -230,16 +230,16 @@ def test_readers_ask_it(
         return [*((page.root, page.root_exact) for page in found), asyncio.run(ask())]
 
     assert answers() == [(root, True), (root, False), (root, True)]
-    # The articles are gone: the forest knows.
+    # The article is deleted, but the forest still has its root.
     es.delete(index=index, id=ARTICLES[5]["_id"], refresh=True)
     assert dedup.reader.similar_to_text(index, text).root == root
     dedup.close()
     assert [is_exact for _, is_exact in answers()] == [False] * 3
-    # That did not open it.
+    # The look-ups did not open the forest.
     assert not owner_of(dedup).is_open
 
 
-def test_who_has_lost_the_forest_says_nothing(
+def test_an_owner_without_forest_gives_no_root(
     es: Elasticsearch, dedup: Dedup, names: tuple[str, str]
 ) -> None:
     index, forest = names

@@ -50,10 +50,10 @@ def test_a_batch_needs_one_request_and_no_search(elasticsearch_url: str, index_n
         assert [each.operation for each in sent] == ["_bulk"] * 2
 
 
-def test_beyond_the_memory_nodes_are_searched(
+def test_nodes_that_exceed_the_memory_are_searched(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without an error, both at the beginning and in the middle of a stream."""
+    """There is no error, whether the limit is reached at the beginning or in the middle of a stream."""
     caplog.set_level(logging.INFO, "esdedup")
     forest = index_name("forest")
 
@@ -73,7 +73,7 @@ def test_beyond_the_memory_nodes_are_searched(
         assert kinds(store, range(100, 2_000)) == {"new_root"}
         assert "more than" in caplog.text
         assert kinds(store, range(2_000)) == {"known"}
-        # After a failure too.
+        # They are found after a failure, too.
         store._is_torn = True
         assert kinds(store, range(2_000)) == {"known"}
     assert len(caplog.messages) == 1
@@ -93,7 +93,7 @@ def read_only(es: Elasticsearch, forest: str) -> Iterator[None]:
 def test_a_refused_write_does_not_revive_expired_leaves(
     es: Elasticsearch, index_name: Names, lookup: dict[str, Any]
 ) -> None:
-    """The root of the leaf expired with it, and has come again as a leaf of another tree."""
+    """The leaf's root expired, too, and has arrived again as a leaf of another tree."""
     forest, first, between, last = index_name("forest"), "00" * 8, "00" * 7 + "07", "00" * 7 + "3f"
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
 
@@ -121,7 +121,7 @@ def test_content_hashes_keep_their_nodes_after_failed_writes(
 
         assert [roots_of(Arrival(one, 0, page=page)) for page in (1, 2)] == [[one]] * 2
         store._is_torn = True
-        # A page keeps its node, whatever its text is by now.
+        # A content hash keeps its node, whatever fingerprint its text has now.
         assert roots_of(Arrival(other, 0, page=2)) == [one]
 
 
@@ -142,8 +142,8 @@ ROOT, LEAF = "00" * 8, "00" * 7 + "07"
 
 
 @in_each_way
-def test_a_damaged_forest_is_fed_alike(es: Elasticsearch, index_name: Names, lookup: dict[str, Any]) -> None:
-    """A root that is gone is made again from its leaf; a page whose node is gone is not remembered."""
+def test_a_damaged_forest_can_be_fed(es: Elasticsearch, index_name: Names, lookup: dict[str, Any]) -> None:
+    """A missing root is recreated from its leaf; a content hash without its node is ignored."""
     forest = index_name("forest")
 
     def opened() -> ElasticStore:
@@ -158,17 +158,17 @@ def test_a_damaged_forest_is_fed_alike(es: Elasticsearch, index_name: Names, loo
     remove(es, forest, ROOT)
     write(es, forest, StoredPage(f"{77:016x}", "f" * 16, 100))
     assert assigned(Arrival(LEAF, 5, page=9)) == [("known", ROOT)]
-    # A log has of a node that was there before no more than that it is needed longer.
+    # For a node that existed before, the log contains only its new time.
     assert nodes(es, forest).keys() == ({LEAF} if lookup["lookup"] == "memory" else {LEAF, ROOT})
     other = "0f" * 8
     assert assigned(Arrival(other, 5, page=77)) == [("new_root", other)]
-    # A leaf that another leaf names as its root counts as one.
+    # A leaf that another leaf names as its root is treated as a root.
     found = nodes(es, forest)
     write(es, forest, found[other]._replace(id="0f" * 7 + "0e", root=LEAF, page=""))
     assert assigned(Arrival("0f" * 7 + "0e", 5)) == [("known", LEAF)]
 
 
-def test_expired_nodes_leave_memory(es: Elasticsearch, index_name: Names) -> None:
+def test_expired_nodes_are_removed_from_memory(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH) as store:
         sizes = []
@@ -180,17 +180,17 @@ def test_expired_nodes_leave_memory(es: Elasticsearch, index_name: Names) -> Non
         assert sizes[-1] < 2 * sizes[1]
 
 
-class Held:
-    """Keeps the nodes of forests from being loaded, after they have been read."""
+class PausedLoading:
+    """Holds up the loading of nodes, after they have been read, until `may_continue` is set."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.go_on = threading.Event()
+        self.may_continue = threading.Event()
         plain = ForestIndex.hit_pages
 
         def hit_pages(index: ForestIndex, query: Query, **values: Any) -> Iterator[Hits]:
             found = list(plain(index, query, **values))
             if threading.current_thread().name == "esdedup-loading":
-                assert self.go_on.wait(30)
+                assert self.may_continue.wait(30)
             yield from found
 
         patch.setattr(ForestIndex, "hit_pages", hit_pages)
@@ -198,10 +198,10 @@ class Held:
 
 
 @pytest.mark.parametrize(("profile", "left"), [(CLASSIC, 500), (VERIFIED, 0)], ids=["classic", "verified"])
-def test_batches_go_on_while_nodes_are_loaded(
+def test_batches_are_assigned_while_nodes_are_loaded(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, profile: Any, left: int
 ) -> None:
-    """Known texts, reprints and pages, some of which are written while the others are loaded."""
+    """Some known texts, reprints and content hashes are written while the others are loaded."""
     monkeypatch.setattr(loading, "_LEFT", left)
     batches = [ARTICLES[:120], ARTICLES[60:180], ARTICLES[150:], ARTICLES[:250], ARTICLES[40:]]
     found, index = [], index_name("articles")
@@ -211,11 +211,11 @@ def test_batches_go_on_while_nodes_are_loaded(
         with Dedup(es, forest=forest, profile=profile, **how) as dedup:
             dedup.setup(index)
             feed(es, dedup, index, _dated(batches[0], 0))
-        held = Held(monkeypatch)
+        paused = PausedLoading(monkeypatch)
         with Dedup(es, forest=forest, profile=profile, **how) as dedup:
             for day, batch in enumerate(batches[1:], 1):
                 if day == 3:
-                    held.go_on.set()
+                    paused.may_continue.set()
                     if how["memory_bytes"]:
                         _await_loaded(dedup)
                 answers.append(
@@ -228,10 +228,10 @@ def test_batches_go_on_while_nodes_are_loaded(
     assert found[0] == found[1]
 
 
-def test_loading_beside_batches_equals_loading_at_once(
+def test_loading_during_batches_equals_loading_at_once(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A day after the retention, a text that comes again makes another node of the same id."""
+    """After the retention, a text that arrives again makes another node with the same id."""
     day = AGING.retention_ms
     texts = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 0, page=n + 1) for n in range(40)]
     forest = index_name("forest")
@@ -245,14 +245,14 @@ def test_loading_beside_batches_equals_loading_at_once(
 
     with opened() as store:
         fed(store, texts[:30], 0)
-    held = Held(monkeypatch)
+    paused = PausedLoading(monkeypatch)
     with opened() as store:
         fed(store, texts[20:], day // 2)
         fed(store, texts[10:15], 2 * day)
         fed(store, texts[:12], 2 * day + 1)
         loading = store._loading
         assert loading is not None
-        held.go_on.set()
+        paused.may_continue.set()
         assert loading.is_done(timeout_s=30)
         one = loading.nodes()
         assert one is not None
@@ -268,7 +268,7 @@ def test_loading_beside_batches_equals_loading_at_once(
 
 
 def _assigned(nodes: Nodes, texts: list[Arrival], state: State) -> Sequence[Assignment]:
-    """Return what texts would get."""
+    """Return the assignments that texts would get."""
     batch = as_batch([dataclasses.replace(each, time=NO_TIME) for each in texts])
     plan = nodes.assign(batch, state, now_ms=0)
     nodes.undo()

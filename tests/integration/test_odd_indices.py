@@ -19,12 +19,12 @@ from tests.support.brute_force import expected_list, list_tuned, random_corpus, 
 from tests.support.forests import Read
 from tests.support.names import Names
 
-# Articles here are none of the last 24 hours.
+# No article here is from the last 24 hours.
 OF_ANY_TIME = [each for each in get_args(Sort) if each != "rising"]
 
 
 def fill(es: Elasticsearch, index: str, articles: dict[str, dict[str, Any]], **mapping: Any) -> None:
-    """Index articles with given roots, with a mapping of their own."""
+    """Index articles with their given roots, and map the given fields."""
     if mapping:
         es.indices.create(index=index, mappings={"properties": mapping})
     Dedup(es).setup(index)
@@ -63,7 +63,7 @@ def test_an_alias_of_several_indices_is_not_routed(es: Elasticsearch, read: Read
     ]
     helpers.bulk(es, actions, refresh=True)
     assert read("list", alias, sort="similar-asc", size=60).order_exact
-    # After a rollover a cluster lies in two indices.
+    # After a rollover, a cluster is in two indices.
     Dedup(es).setup(other, shards=5)
     es.indices.put_alias(index=other, name=alias)
     copies = [{"_index": other, "_source": action["_source"]} for action in actions]
@@ -72,11 +72,11 @@ def test_an_alias_of_several_indices_is_not_routed(es: Elasticsearch, read: Read
     assert [row.similar for row in page.rows] == sorted(2 * size - 1 for size in sizes.values())
     assert page.order_exact
     assert read("list", alias, sort="similar-desc", size=3).rows[0].similar == 13
-    # Where shards cannot send all that they have, one routed index is still exact, and the alias is not.
+    # If shards cannot return all their roots, a routed index is still exact, but the alias is not.
     tuning = Tuning(max_roots=20)
     assert list_tuned(es, tuning, routed, sort="similar-asc", size=5).order_exact
     assert not list_tuned(es, tuning, alias, sort="similar-asc", size=5).order_exact
-    # An index that nobody has set up is left out, and does not prove an order either.
+    # An index without set-up is left out and does not affect the order.
     foreign = index_name("foreign")
     es.indices.create(index=foreign, aliases={alias: {}})
     with_foreign = read("list", alias, sort="similar-asc", size=60)
@@ -88,7 +88,7 @@ OPERATIONS: list[tuple[str, ...]] = [
     *(("article", "a"), ("similar", "a"), ("sources", "a"), ("versions", "a"), ("explain", "a", "b")),
     *(("cluster", "r"), ("timeline", "r"), ("with_fingerprint", "f")),
 ]
-"""All that read an index, with what they are asked about."""
+"""All operations that read an index, with their arguments."""
 
 
 def test_an_index_without_set_up_is_named_and_omitted(
@@ -99,7 +99,7 @@ def test_an_index_without_set_up_is_named_and_omitted(
     text = {"text": "The fox crosses the harbour at night, and nobody sees it.", "source": "The Post"}
     fill(es, one, {"a": {**text, "root": "r"}, "c": {"root": "s"}})
     fill(es, other, {"b": {**text, "root": "r"}})
-    # An article of the same id that has no root, and fields that would be others'.
+    # An article with the same id but without a root, in an index that maps a field differently.
     es.indices.create(index=plain, mappings={"properties": {"source": {"type": "text"}}})
     es.index(index=plain, id="a", document={"text": "Another fox", "source": "x"}, refresh=True)
     for each in (one, other, plain):
@@ -112,18 +112,18 @@ def test_an_index_without_set_up_is_named_and_omitted(
     for sort in OF_ANY_TIME:
         page = read("list", alias, sort=sort, size=1, details=True, source_includes=["source"])
         assert (page.total_rows, page.not_set_up) == (2, (plain,))
-    # A cursor outlives that an index is set up, and that another one comes.
+    # A cursor stays valid after an index is set up and another one is added.
     after = read("list", alias, sort="newest", size=1).next
     Dedup(es).setup(plain)
     es.indices.create(index=tomorrow, aliases={alias: {}})
     assert len(read("list", alias, sort="newest", size=1, after=after).rows) == 1
     pages = [request(elasticsearch_url, alias, "/"), request(elasticsearch_url, alias, "/article", id="b")]
     assert all(f"The index {tomorrow} was not set up" in page.body for page in pages)
-    lone = request(elasticsearch_url, one, "/").body
-    assert "not set up" not in lone
+    single = request(elasticsearch_url, one, "/").body
+    assert "not set up" not in single
 
 
-def test_indices_that_come_and_go_are_noticed_at_once(es: Elasticsearch, index_name: Names) -> None:
+def test_added_and_deleted_indices_are_noticed_at_once(es: Elasticsearch, index_name: Names) -> None:
     one, other, plain = map(index_name, ("come-a", "come-b", "come-c"))
     alias = f"{one}-alias"
     for index, article in ((one, "a"), (other, "b")):
@@ -140,7 +140,7 @@ def test_indices_that_come_and_go_are_noticed_at_once(es: Elasticsearch, index_n
         # The reader has just read the mappings.
         come()
         page = reader.list(alias, sort=sort)
-        # It disturbs no search; it is named as soon as mappings are read again.
+        # The new index disturbs no search; it is reported once the mappings are read again.
         assert len(page.rows) == 2
         assert page.not_set_up in {(), (plain,)}
         es.indices.delete(index=plain)
@@ -148,7 +148,7 @@ def test_indices_that_come_and_go_are_noticed_at_once(es: Elasticsearch, index_n
     come()
     reader = Reader(es)
     assert reader.list(alias).not_set_up == (plain,)
-    # Now the others are searched by their names.
+    # From now on, the reader searches the other indices by name.
     es.indices.delete(index=other)
     assert [row.id for row in reader.list(alias).rows] == ["a"]
     es.indices.delete(index=[one, plain])
@@ -180,7 +180,7 @@ def test_dates_and_nanosecond_dates_are_ordered_together(
     assert ids(read, f"{one},{other}", sort="oldest") == ["a", "b"]
 
 
-def test_the_later_article_with_an_id_counts(es: Elasticsearch, read: Read, index_name: Names) -> None:
+def test_the_latest_article_with_an_id_is_read(es: Elasticsearch, read: Read, index_name: Names) -> None:
     one, other = index_name("twice-a"), index_name("twice-b")
     fill(es, one, {"x": {"text": "one", "root": "r1"}, "y": {"root": "r1"}})
     fill(es, other, {"z": {}, "x": {"text": "other", "root": "r2"}})
@@ -191,9 +191,7 @@ def test_the_later_article_with_an_id_counts(es: Elasticsearch, read: Read, inde
     assert read("sources", both, "x", in_index=other).total == 0
 
 
-def test_sources_are_counted_by_the_keyword_beneath_a_text(
-    es: Elasticsearch, read: Read, index_name: Names
-) -> None:
+def test_sources_are_counted_by_a_keyword_subfield(es: Elasticsearch, read: Read, index_name: Names) -> None:
     index = index_name("text")
     kinds = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
     fill(
@@ -210,7 +208,7 @@ def test_sources_are_counted_by_the_keyword_beneath_a_text(
     assert read("list", plain).rows[0].sources is None
 
 
-def test_fields_that_indices_map_differently_are_named(
+def test_fields_that_indices_map_differently_are_reported(
     es: Elasticsearch, read: Read, elasticsearch_url: str, index_name: Names
 ) -> None:
     one, other = index_name("mapped"), index_name("unmapped")
@@ -226,7 +224,7 @@ def test_fields_that_indices_map_differently_are_named(
         assert ("Articles cannot be chosen by source, language: the indices" in page) is is_told
 
 
-def test_the_syntax_of_a_search_box(es: Elasticsearch, read: Read, index_name: Names) -> None:
+def test_search_syntax_finds_the_expected_articles(es: Elasticsearch, read: Read, index_name: Names) -> None:
     index = index_name("words")
     titles = {
         "ferry": "A long-term contract for the new ferry",
@@ -248,7 +246,7 @@ def test_the_syntax_of_a_search_box(es: Elasticsearch, read: Read, index_name: N
         ("北京大学", {"beijing"}),
         ("北京 大学", {"beijing", "others"}),
         ("-北京大学 大学", {"others"}),
-        # Nothing that is typed is an error.
+        # No input is an error.
         ('"new', {"ferry"}),
         ("((ferry", {"ferry"}),
         ("ferry |", {"ferry"}),
@@ -259,12 +257,12 @@ def test_the_syntax_of_a_search_box(es: Elasticsearch, read: Read, index_name: N
         assert set(ids(read, index, query=query)) == found, text
 
 
-def test_words_and_times_of_a_search_form(es: Elasticsearch, read: Read, index_name: Names) -> None:
+def test_search_forms_accept_odd_words_and_times(es: Elasticsearch, read: Read, index_name: Names) -> None:
     index = index_name("times")
     fill(es, index, {"a": {"title": "ferry harbour", "published_at": 1_790_000_000_000}})
     for text in ("ferry - harbour", "ferry & harbour", "… ferry"):
         assert ids(read, index, query=words(text, Fields())) == ["a"]
-    # That second is 2026-09-21 14:13:20.
+    # The article was published at 2026-09-21 14:13:20 UTC.
     for since, until, found in [
         ("2026-09-21", "2026-09-21", True),
         ("20260921", None, True),
@@ -278,8 +276,8 @@ def test_words_and_times_of_a_search_form(es: Elasticsearch, read: Read, index_n
         assert ids(read, index, query=query) == (["a"] if found else []), (since, until)
 
 
-def test_the_order_by_count_with_very_many_matches(es: Elasticsearch, index_name: Names) -> None:
-    """With very many matches, the largest clusters are tried first, and those without a match skipped."""
+def test_sorting_by_count_works_with_very_many_matches(es: Elasticsearch, index_name: Names) -> None:
+    """The largest clusters are then tried first, and clusters without a match are skipped."""
     tuning = Tuning(few_articles=20, first_roots=10)
     index, chance = index_name("many"), random.Random(8)
     documents = random_corpus(chance, clusters=80)
@@ -299,9 +297,7 @@ def test_the_order_by_count_with_very_many_matches(es: Elasticsearch, index_name
 TEXT = "The harbour council voted on Monday to move the ferry. It goes to the northern pier from May on."
 
 
-def test_the_pages_hide_what_is_not_compared(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names
-) -> None:
+def test_pages_hide_text_not_compared(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     texts = {"1": TEXT, "2": f"<style>Buy now!</style>{TEXT}<!-- Buy now! --><i title='Buy now!'></i>"}
     with Dedup(es, forest=forest) as dedup:

@@ -1,4 +1,4 @@
-"""One process at a time writes to a forest: what the next owner is told, and the last one cannot do."""
+"""Only one process at a time writes to a forest; a former owner can no longer write to it."""
 
 import dataclasses
 import io
@@ -40,11 +40,11 @@ FERRY = {"text": "Somebody else's article about a ferry that left the harbour"}
 STOPS = {
     "between batches": Point(signal=signal.SIGSTOP, matching="/_search", number=3),
     "before state and nodes": Point(signal=signal.SIGSTOP, matching="/_bulk.*log-", number=2),
-    # The first ones: one batch is assigned ahead, and another must be left.
+    # At the first articles: one batch is assigned ahead, and another one must be left.
     "before articles": Point(signal=signal.SIGSTOP, matching="PUT /_bulk", number=1),
     "before the lease is renewed": Point(signal=signal.SIGSTOP, matching="~lease.if_"),
-    "before the lease is given back": Point(signal=signal.SIGSTOP, matching='~lease.if_.*"released":true'),
-    "before the alias is looked at": Point(signal=signal.SIGSTOP, matching="GET .*/_alias", number=2),
+    "before the lease is released": Point(signal=signal.SIGSTOP, matching='~lease.if_.*"released":true'),
+    "before the alias is read": Point(signal=signal.SIGSTOP, matching="GET .*/_alias", number=2),
     "before the alias is moved": Point(signal=signal.SIGSTOP, matching="POST /_aliases"),
 }
 
@@ -53,7 +53,7 @@ STOPPED_BY_DAY = ("before state and nodes", "before the alias is moved")
 
 @pytest.fixture
 def profile() -> Profile:
-    """The profile that `job` feeds with; a test may name others."""
+    """The profile of `job`; tests may override it."""
     return VERIFIED
 
 
@@ -86,7 +86,7 @@ def test_a_process_suspended_too_long_writes_nothing(es: Elasticsearch, job: Job
         stopped.wait()
 
         assert stopped.exit_code == 0
-        if stop == "before the lease is given back":
+        if stop == "before the lease is released":
             assert stopped.error is None
         else:
             assert stopped.error is not None
@@ -96,7 +96,7 @@ def test_a_process_suspended_too_long_writes_nothing(es: Elasticsearch, job: Job
             assert "has owned it since" in message
         assert stream.versions(es, job.forest) == before
         assert es.indices.get_alias(index=job.forest) == aliases
-        # And it has not thrown out the owner.
+        # The owner still owns the forest.
         (action,) = rival.enrich([{"_id": "2", **FERRY}])
         assert action["_source"]["dedup"]["root"] in stream.nodes(es, job.forest)
 
@@ -143,7 +143,7 @@ def test_a_second_process_is_refused_or_waits(
 
 
 def test_a_lost_lease_is_reported_even_if_free_again(es: Elasticsearch, job: Job) -> None:
-    """The renewing thread notices first; the feeder must not take the forest again without an error."""
+    """The renewing thread notices first; the feeder must not reacquire the forest without an error."""
     others = renewing_threads()
     with Dedup(es, forest=job.forest, profile=job.profile, lease_ttl_s=TTL_S) as feeder:
         list(feeder.enrich([{"_id": "1", **FERRY}]))
@@ -177,7 +177,7 @@ FULL_DISK, READ_ONLY = "read_only_allow_delete", "write"
 
 @pytest.fixture
 def block(es: Elasticsearch) -> Iterator[Callable[[str, str], None]]:
-    """Blocks an index as a full disk or its administrator would; the blocks go at the end."""
+    """Blocks an index, as a full disk or an administrator would; all blocks are removed at the end."""
     blocked: list[tuple[str, str]] = []
 
     def block(index: str, kind: str) -> None:
@@ -191,7 +191,7 @@ def block(es: Elasticsearch) -> Iterator[Callable[[str, str], None]]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses before a request was sent again."""
+    """The pauses before retries."""
     pauses: list[float] = []
     monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
     return pauses
@@ -200,7 +200,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize(
     ("kind", "advice"), [(FULL_DISK, "free space on the disk"), (READ_ONLY, "remove the block")]
 )
-def test_a_blocked_forest_ends_a_run_at_once(
+def test_feeding_a_blocked_forest_fails_at_once(
     es: Elasticsearch,
     index_name: Names,
     block: Callable[[str, str], None],
@@ -218,7 +218,7 @@ def test_a_blocked_forest_ends_a_run_at_once(
         assert refused.value.index == forest
         with pytest.raises(IndexBlocked):
             dedup.close()
-        # The server did not take the release, but this process knows that its claim is over.
+        # The server refused the release, but this process knows that its claim has ended.
         with pytest.raises(IndexBlocked, match="take the lease"):
             feed(es, dedup, index, ARTICLES[10:])
         assert pauses == []
@@ -227,7 +227,7 @@ def test_a_blocked_forest_ends_a_run_at_once(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_nodes_that_could_not_be_deleted_count_separately(
+def test_deleting_nodes_of_a_blocked_forest_fails_at_once(
     es: Elasticsearch, fed: tuple[str, str], block: Callable[[str, str], None], pauses: list[float]
 ) -> None:
     _, forest = fed
@@ -239,7 +239,7 @@ def test_nodes_that_could_not_be_deleted_count_separately(
     assert pauses == []
 
 
-def test_blocked_articles_end_a_repair_at_once(
+def test_a_repair_of_blocked_articles_fails_at_once(
     es: Elasticsearch, fed: tuple[str, str], block: Callable[[str, str], None], pauses: list[float]
 ) -> None:
     index, forest = fed
@@ -257,7 +257,7 @@ def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_na
     forest = index_name("forest")
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, lookup="search")
     assign(stale, as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
-    # As if its time were over: another process may take the forest now.
+    # As if the lease had expired: another process may acquire the forest now.
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
     owner = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)

@@ -1,4 +1,4 @@
-"""Overviews of searches, and articles that these do not count."""
+"""Overviews of searches, and articles that they do not count."""
 
 import itertools
 from collections import Counter
@@ -24,7 +24,7 @@ LANGUAGES = ("en", "zh", "fr")
 
 
 def documents() -> list[dict[str, Any]]:
-    """Articles whose sources, languages and days go through all combinations, with some that lack them."""
+    """Return articles with all combinations of sources, languages and days, and some without."""
     found = []
     for number, (source, language, day) in enumerate(itertools.product(SOURCES, LANGUAGES, range(10))):
         found.append(
@@ -49,7 +49,7 @@ DOCUMENTS = documents()
 
 @pytest.fixture(scope="module", params=[1, 5], ids=["one shard", "five shards"])
 def corpus(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[str]:
-    """An index of these articles."""
+    """An index of `DOCUMENTS`."""
     with new_names(es) as name:
         made = name("overview")
         Dedup(es).setup(made, shards=request.param)
@@ -76,7 +76,7 @@ def values_of(document: dict[str, Any], field: str) -> set[str]:
 
 
 def matches(document: dict[str, Any], asked: dict[str, Any], *, but: str = "") -> bool:
-    """Return whether a document is found, whatever is chosen in one of the fields."""
+    """Return whether a document is found, ignoring what is chosen in the field `but`."""
     if "dedup" not in document or not set(asked.get("words", "").split()) <= {document["title"]}:
         return False
     published = document["dedup"]["published"]
@@ -103,7 +103,7 @@ def matches(document: dict[str, Any], asked: dict[str, Any], *, but: str = "") -
         {"where": {"number": ["7", "8"]}},
     ],
 )
-def test_an_overview_against_brute_force(es: Elasticsearch, corpus: str, asked: dict[str, Any]) -> None:
+def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, asked: dict[str, Any]) -> None:
     reader = Reader(es)
     found: Overview = reader.overview(corpus, **asked)
     expected = [each for each in DOCUMENTS if matches(each, asked)]
@@ -113,7 +113,7 @@ def test_an_overview_against_brute_force(es: Elasticsearch, corpus: str, asked: 
     times = [each["dedup"]["published"] for each in expected if each["dedup"]["published"] is not None]
     assert sum(step.articles for step in found.timeline.steps) == len(times)
     assert found.timeline.last == (iso(max(times)) if times else None)
-    # Days that nothing was published on are steps, too.
+    # Days without articles are steps, too.
     assert len(found.timeline.steps) <= 37
     facets = {each.field: each for each in found.facets}
     assert found.sources is not None
@@ -128,12 +128,12 @@ def test_an_overview_against_brute_force(es: Elasticsearch, corpus: str, asked: 
         assert sum(shown.values()) + facet.other_articles == sum(counts.values())
         assert {each.value for each in facet.values if each.is_chosen} == chosen
         assert facet.is_exact
-    # Neither esdedup's own fields nor those that nothing is found by; numbers only where one is chosen.
+    # Neither esdedup's own fields nor unindexed ones are facets; `number` is one only if it is chosen.
     country = ["outlet.country"]
     assert list(facets) == ["language", *(["number"] if "number" in asked.get("where", {}) else []), *country]
 
 
-def test_the_same_over_http(es: Elasticsearch, elasticsearch_url: str, corpus: str) -> None:
+def test_http_overviews_equal_the_readers(es: Elasticsearch, elasticsearch_url: str, corpus: str) -> None:
     asked = [("q", "ferry"), ("source", "Wire"), ("source", "Echo"), ("where", "language:en")]
     extras: list[list[tuple[str, str]]] = [[], [("where", "language:zh"), ("where", "outlet.country:se")]]
     for extra in extras:
@@ -150,7 +150,7 @@ def test_the_same_over_http(es: Elasticsearch, elasticsearch_url: str, corpus: s
         assert (page.status, page.body.count("<strong>")) == (200, 2)
 
 
-def test_few_values_are_listed_and_chosen_ones_always(es: Elasticsearch, corpus: str) -> None:
+def test_chosen_values_are_always_listed(es: Elasticsearch, corpus: str) -> None:
     found = Reader(es).overview(corpus, source=["Both", "none"], size=1)
     assert found.sources is not None
     assert [(each.value, each.is_chosen) for each in found.sources.values][1:] == [
@@ -163,15 +163,15 @@ def test_few_values_are_listed_and_chosen_ones_always(es: Elasticsearch, corpus:
 @pytest.mark.parametrize(
     ("named", "is_facet"),
     [
-        # An identifier that some articles share, by accident or where it is not known.
+        # An identifier that some articles share, by accident or because it is unknown.
         (lambda number: f"a{max(number, 1)}", False),
         (lambda number: "unknown" if number < 50 else f"a{number}", False),
-        # Few large values, and many small ones.
+        # A few frequent values, and many rare ones.
         (lambda number: f"a{min(number, 20) // 10}" if number < 30 else f"a{number}", True),
         (lambda number: f"a{number // 3}", True),
     ],
 )
-def test_fields_of_nearly_unique_values_are_no_facets(
+def test_fields_of_nearly_unique_values_are_not_facets(
     es: Elasticsearch, index_name: Names, named: Callable[[int], str], is_facet: bool
 ) -> None:
     index = index_name("identified")
@@ -188,7 +188,7 @@ def test_fields_of_nearly_unique_values_are_no_facets(
     assert [each.field for each in chosen.facets] == ["identifier"]
 
 
-def test_what_cannot_be_chosen_is_refused(es: Elasticsearch, corpus: str, index_name: Names) -> None:
+def test_fields_that_cannot_be_chosen_are_refused(es: Elasticsearch, corpus: str, index_name: Names) -> None:
     reader = Reader(es)
     for name in ("outlet.note", "hidden", "parts.desk", "dedup.root", "title", "none"):
         with pytest.raises(SettingError, match=r"language, number, outlet.country"):
@@ -200,7 +200,7 @@ def test_what_cannot_be_chosen_is_refused(es: Elasticsearch, corpus: str, index_
     for size in (0, 1_001, "5"):
         with pytest.raises(SettingError, match="values of each field"):
             reader.overview(corpus, size=size)  # type: ignore[arg-type]
-    # An empty choice is none.
+    # An empty choice has no effect.
     assert reader.search_query(corpus, source=[], where={"language": ""}) is None
     bare = index_name("bare")
     es.indices.create(index=bare, mappings={"properties": {"source": {"type": "text"}}})
@@ -228,7 +228,7 @@ def some(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
 OTHERS = [("b", "fox"), ("c", "fox and dog"), ("d", "dog")]
 
 
-def test_lists_count_what_is_not_enriched(some: tuple[str, str], read: Read) -> None:
+def test_lists_count_unenriched_articles(some: tuple[str, str], read: Read) -> None:
     index, _ = some
     for sort in SORTS:
         page = read("list", index, sort=sort)
@@ -238,7 +238,7 @@ def test_lists_count_what_is_not_enriched(some: tuple[str, str], read: Read) -> 
     assert read("list", index, query={"match": {"title": "dog"}}).total_rows == 0
 
 
-def test_an_index_without_any_enriched_article(
+def test_lists_without_enriched_articles_say_so(
     es: Elasticsearch, index_name: Names, elasticsearch_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = index_name("none")
@@ -255,14 +255,14 @@ def test_an_index_without_any_enriched_article(
     assert request(elasticsearch_url, index, "/api/v1/list").json["not_enriched"] == 3
 
 
-def test_statistics_count_what_is_not_enriched(es: Elasticsearch, some: tuple[str, str]) -> None:
+def test_statistics_count_unenriched_articles(es: Elasticsearch, some: tuple[str, str]) -> None:
     index, forest = some
     maintenance = Maintenance(es, forest=forest)
     assert maintenance.stats([index]).not_enriched == 3
     assert maintenance.stats().not_enriched is None
 
 
-def test_a_new_forest_beside_rooted_articles_is_warned_of(
+def test_a_new_forest_for_rooted_articles_logs_a_warning(
     es: Elasticsearch, some: tuple[str, str], index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, forest = some
@@ -271,7 +271,7 @@ def test_a_new_forest_beside_rooted_articles_is_warned_of(
         list(dedup.enrich([action]))
     assert not caplog.messages
     kept = es.indices.get_mapping(index=index)[index]["mappings"]["_meta"]
-    es.indices.put_mapping(index=index, meta={})  # from before indices kept their forest
+    es.indices.put_mapping(index=index, meta={})  # as before indices stored their forest
     with Dedup(es, forest=index_name("other")) as dedup:
         list(dedup.enrich([action]))
         list(dedup.enrich([action]))
@@ -282,7 +282,7 @@ def test_a_new_forest_beside_rooted_articles_is_warned_of(
 
 
 def test_dynamically_mapped_languages_can_be_chosen(es: Elasticsearch) -> None:
-    """Dynamic mapping makes strings text with a subfield, which is mostly prose in other fields."""
+    """Dynamic mapping gives every string a keyword subfield, most of which contain prose."""
     with new_names(es) as name:
         made = name("by-itself")
         es.indices.create(index=made)

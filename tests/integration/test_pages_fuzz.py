@@ -1,4 +1,4 @@
-"""Odd values of every parameter: the pages and the JSON refuse them, and never fail."""
+"""Odd values of every parameter: the pages and the API refuse them and never fail."""
 
 import base64
 import itertools
@@ -37,7 +37,7 @@ PARAMETERS = {
 OF_TIME = {"since", "until", "arrived_since", "after"}
 # The parameters that name articles.
 PLACES = {OF_AN_ARTICLE: ("id",), ("/article",): ("id",), ("/compare",): ("one", "other")}
-# As they stand in an address, encoded.
+# URL-encoded values.
 VALUES = (
     *("", "%00", "a" * 8_000, "9" * 30, "-1", "NaN", "1e400", "%ED%A0%80", "-", "a,b", "*", "%E2%80%AE"),
     *("9007199254740991", "-9007199254740991", "0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59"),
@@ -76,7 +76,7 @@ def index(es: Elasticsearch, unit: str) -> Iterator[str]:
 
 
 def forged(cursor: str) -> Iterator[str]:
-    """Yield a cursor with other numbers: what a visitor can make of one."""
+    """Yield copies of a cursor with other numbers, as a visitor could forge them."""
     values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     places = [
         [],
@@ -95,12 +95,12 @@ def forged(cursor: str) -> Iterator[str]:
                 yield base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def test_odd_parameters_are_refused_and_nothing_fails(
+def test_odd_parameters_never_cause_a_server_error(
     es: Elasticsearch, elasticsearch_url: str, index: str, unit: str
 ) -> None:
     reader = Reader(es)
     head = reader.list(index, sort="similar-desc", size=1).rows[0].id
-    # Each odd value of each parameter goes to one of the pages that have it.
+    # Send each odd value of each parameter to one of the pages that accept it.
     choose = random.Random(1).choice
     given = [
         Request(
@@ -111,7 +111,7 @@ def test_odd_parameters_are_refused_and_nothing_fails(
         )
         for paths, names in PARAMETERS.items()
         for name, value in itertools.product(names.split(), VALUES)
-        # The unit of times matters to few of them.
+        # The unit of times matters only to these parameters.
         if unit == "date" or name in OF_TIME
     ]
     lists = {sort: reader.list(index, sort=sort, size=2).next for sort in ("newest", "similar-desc")}
@@ -138,7 +138,7 @@ def test_odd_parameters_are_refused_and_nothing_fails(
 @examples(4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_described_operation_fails(elasticsearch_url: str, index: str, data: st.DataObject) -> None:
-    """Every answer is one of those described, and every error is a problem (RFC 9457)."""
+    """The status is one that the description has, and every error is a problem (RFC 9457)."""
     (first, *_) = sample.articles(60)
     known = {
         "id": [first["id"], "none"],
@@ -169,7 +169,7 @@ def test_no_described_operation_fails(elasticsearch_url: str, index: str, data: 
             assert answer.json["status"] == answer.status
 
 
-def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: str) -> None:
+def test_long_values_are_shortened(es: Elasticsearch, elasticsearch_url: str) -> None:
     index, forest = (f"test-long-{what}-{secrets.token_hex(4)}" for what in ("articles", "forest"))
     about = {
         "url": f"https://a.example/{'x' * 300_000}",
@@ -207,7 +207,7 @@ def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: st
             assert len(page.body) < 20_000
             assert "characters are shown" not in page.body
         assert all(len(answer.body) < 20_000 for answer in answers[3:-2])
-        # What a quote takes on a page, and in JSON.
+        # Pages escape a quote; JSON does not.
         for answer, of_character in zip(answers[-2:], (len("&#39;"), len("'")), strict=True):
             assert 0 < len(answer.body) - of_character * MAX_SHOWN_TEXT < 20_000
         assert ["Only the first 200,000 characters are shown" in each.body for each in answers[-2:]] == [

@@ -1,4 +1,4 @@
-"""Every option of the pages and of the JSON beside them does what it does in the library."""
+"""Every option of the pages and of the JSON API has the same effect as in the library."""
 
 import html
 import itertools
@@ -24,7 +24,7 @@ from tests.support.names import Names, new_names
 from tests.support.pages import article
 
 Fed = tuple[str, str]
-# As many as it takes for a cluster of several pages.
+# Enough for a cluster of several pages of results.
 ARTICLES = list(sample.articles(800))
 (SOURCE, _), (OTHER_SOURCE, _) = Counter(each["source"] for each in ARTICLES).most_common(2)
 
@@ -41,7 +41,7 @@ def fed(es: Elasticsearch) -> Iterator[Fed]:
 
 
 def all_of(url: str, index: str, path: str, given: list[dict[str, Any]]) -> list[Response]:
-    """Get a path with each of these parameters from one application: making one takes time."""
+    """Get a path with each set of parameters from one application, since creating one is slow."""
     return requests(url, index, [Request(path=path, query=urlencode(each, doseq=True)) for each in given])
 
 
@@ -68,9 +68,7 @@ LISTS: list[dict[str, Any]] = [
 ]
 
 
-def test_each_option_shows_what_the_library_returns(
-    es: Elasticsearch, elasticsearch_url: str, fed: Fed
-) -> None:
+def test_list_options_give_the_librarys_rows(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
     index, _ = fed
     reader = Reader(es)
     pages: list[tuple[dict[str, Any], Page]] = []
@@ -92,11 +90,13 @@ def test_each_option_shows_what_the_library_returns(
     answers = all_of(elasticsearch_url, index, "/", [options for options, _ in both])
     for (options, expected), page in zip(both, answers, strict=True):
         assert (page.status, shown(page.body, "h2")) == (200, [row.id for row in expected.rows]), options
-        # Without numbers: a page that was cut short before it has fewer rows than its size.
+        # Rows are not numbered, because an earlier page that was cut short has fewer rows.
         assert ('<ol class="rows">' in page.body) is bool(expected.rows)
 
 
-def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+def test_article_options_give_the_librarys_results(
+    es: Elasticsearch, elasticsearch_url: str, fed: Fed
+) -> None:
     index, _ = fed
     reader = Reader(es)
     head = reader.list(index, sort="similar-desc", size=1).rows[0].id
@@ -116,7 +116,7 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
         expected = reader.versions(
             index, head, other_sources=options["other_sources"], sort=sort, page=options["page"]
         )
-        # Not where it is quoted in part.
+        # Leave out the excerpts.
         listed = got.body.split('id="excerpts"')[0]
         assert shown(listed, "h3") == [each.article.id for each in expected.versions]
         assert expected.versions or options["page"] == 2
@@ -138,7 +138,7 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
         ]
 
 
-def test_an_article_tells_its_language(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+def test_an_articles_page_declares_its_language(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
     index, _ = fed
     article_id = "in-german"
     source = es.get(index=index, id=Reader(es).list(index, size=1).rows[0].id)["_source"]
@@ -167,7 +167,7 @@ def test_two_articles_are_compared_and_explained(es: Elasticsearch, elasticsearc
     assert "<strong>One story.</strong>" in got.body
     assert RULES[found.comparison.rule] in got.body
     assert "<del>only in A</del>" in got.body
-    # Two stories, and an article with itself.
+    # Compare two stories, and an article with itself.
     assert "<strong>Two stories.</strong>" in compared(one.id, rows[1].id).body
     itself = compared(one.id, one.id).body
     assert "A and B are the same article." in itself
@@ -203,14 +203,14 @@ def test_the_same_wording_is_not_the_same_text(
         feed(es, dedup, index, [{"_id": name, "title": name, "text": each} for name, each in texts.items()])
     page = request(elasticsearch_url, index, "/article", id="one").body
     assert "and 2 more with the same wording" in page
-    # What is folded can be compared, too.
+    # Collapsed copies can be compared, too.
     for name in ("same", "longer"):
         assert re.search(rf'href="/compare\?[^"]*%2F{name}\b', page)
     is_same = "The texts are the same, word for word."
     for name, expected in (("copy", True), ("same", False)):
         compared = request(elasticsearch_url, index, "/compare", one="one", other=name)
         assert (is_same in compared.body) is expected
-    # Nothing with another wording is wholly alike.
+    # A text with another wording is never 100% similar.
     assert re.findall(r"(\d+)% similar", page) == ["99"]
 
 
@@ -258,9 +258,7 @@ def test_a_search_from_an_article_keeps_the_filters(elasticsearch_url: str, fed:
         assert kept == [("source", SOURCE), ("source", "A &amp; B")]
 
 
-def test_an_articles_page_without_its_source_keeps_to_that(
-    es: Elasticsearch, elasticsearch_url: str, fed: Fed
-) -> None:
+def test_links_keep_the_filter_of_other_sources(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
     index, forest = fed
     reader = Reader(es, forest=forest)
     root = reader.list(index, sort="similar-desc", size=1).rows[0].root
@@ -274,7 +272,7 @@ def test_an_articles_page_without_its_source_keeps_to_that(
         listed = reader.sources(index, own.id, other_sources=other_sources)
         assert f"<span>{listed.total_sources} sources</span>" in page
         assert listed.total_sources == reader.sources(index, own.id).total_sources - other_sources
-        # Also in another order, and on further pages.
+        # Links to other orders and pages keep the filter.
         views = re.findall(r'href="(/article[^"]*)#similar"', page)
         assert sum("other_sources=true" in each for each in views) >= (3 if other_sources else 1)
 
@@ -282,7 +280,7 @@ def test_an_articles_page_without_its_source_keeps_to_that(
 @pytest.mark.parametrize(
     ("of", "status"), [({"forest": "test-no-such-forest"}, 409), ({"profile": CLASSIC}, 503)]
 )
-def test_a_forest_that_does_not_fit_cannot_be_used(
+def test_an_unsuitable_forest_is_refused(
     elasticsearch_url: str, fed: Fed, of: dict[str, Any], status: int
 ) -> None:
     index, forest = fed
@@ -309,7 +307,7 @@ def test_an_index_that_is_not_ready_is_a_conflict(
             assert message in got.body
 
 
-def test_a_server_that_does_not_answer_is_unavailable() -> None:
+def test_an_unreachable_server_gives_502() -> None:
     paths: dict[str, dict[str, Any]] = {"/api/v1/list": {}, "/": {}, "/article": {"id": "1"}}
     for path, query in paths.items():
         got = request("http://127.0.0.1:9", "news", path, **query)
@@ -318,7 +316,7 @@ def test_a_server_that_does_not_answer_is_unavailable() -> None:
 
 
 def test_the_list_shows_pictures_from_a_field(es: Elasticsearch, elasticsearch_url: str) -> None:
-    """Only those that pages may load."""
+    """Only pictures that pages are allowed to load are shown."""
     pictures: list[Any] = [
         "https://pictures.example/1.jpg",
         ["https://pictures.example/2.jpg", "https://pictures.example/3.jpg"],

@@ -19,7 +19,7 @@ VERSIONS = sorted(path for path in released.FIXTURES.iterdir() if path.name[0].i
 
 @pytest.fixture(scope="module", params=VERSIONS, ids=lambda folder: folder.name)
 def folder(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Path]:
-    """The files of a version, whose indices are in the server."""
+    """The files of a version, whose indices are restored on the server."""
     found: Path = request.param
     released.remove(es, found)
     released.restore(es, found)
@@ -47,7 +47,7 @@ def test_a_released_index_is_read_at_its_cursor(
     assert [[row.id, row.root, row.similar] for row in rows] == expected["second"]
 
 
-def test_another_profile_is_fed_only_after_a_migration(
+def test_released_indices_are_fed_after_a_migration(
     es: Elasticsearch, folder: Path, index_name: Names
 ) -> None:
     news, after = name_of(folder, "news"), index_name("after")
@@ -58,7 +58,7 @@ def test_another_profile_is_fed_only_after_a_migration(
     migration = Migration(es, news, forest=name_of(folder, "news-forest"), to=after)
     with Dedup(es, forest=after, fields=migration.fields, retention=released.RETENTION) as dedup:
         migration.run(dedup)
-        # Readers go on with what the version has left, until the swap.
+        # Until the swap, readers see the data of the released version.
         assert Reader(es).list(news, sort="newest", size=500) == former
         migration.swap(dedup)
         later = [{"_index": news, **each} for each in released.later_articles(folder)]
@@ -69,14 +69,14 @@ def test_another_profile_is_fed_only_after_a_migration(
     assert listed.not_enriched == former.not_enriched
     stories = {row.root for row in listed.rows}
     assert len(stories) > len(former.rows)
-    # Some later articles join migrated ones; and a former root finds its story.
+    # Some later articles join migrated ones, and former roots still find their stories.
     joined = [each for row in listed.rows for each in reader.similar(news, row.id, size=50).rows]
     assert {each["_id"] for each in later} & {each.id for each in joined}
     assert all(row.root and reader.cluster(news, row.root).total > 0 for row in former.rows)
 
 
-def test_its_files_are_read(folder: Path, expected: dict[str, Any], tmp_path: Path) -> None:
-    # Of a plain text in English, it is still the same; the label has the version.
+def test_files_of_a_released_version_are_read(folder: Path, expected: dict[str, Any], tmp_path: Path) -> None:
+    # The fingerprint of a plain English text is unchanged; only its label has another version.
     assert released.fingerprint(folder)["fingerprint"] == expected["fingerprint"]["fingerprint"]
     with (folder / "pins.jsonl").open("rb") as lines:
         assert Overrides.of_lines(lines) != Overrides.of([])

@@ -1,4 +1,4 @@
-"""Pages that are remembered: an article keeps its cluster though its fingerprint has changed."""
+"""Content hashes are remembered: an article keeps its cluster when its fingerprint changes."""
 
 import dataclasses
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Change = Callable[[Fingerprints], Fingerprints]
 
 
 def others_or_none(found: Fingerprints) -> Fingerprints:
-    """Give every text the fingerprint of another one, and the first ones none."""
+    """Give every text the fingerprint of another one, and the first three none."""
     exists = found.exists & (np.arange(len(found.exists)) >= 3)
     signatures = np.where(exists, np.roll(found.signatures, 1), np.zeros_like(found.signatures))
     return dataclasses.replace(found, signatures=signatures, exists=exists)
@@ -32,8 +32,8 @@ def all_one(found: Fingerprints) -> Fingerprints:
 
 
 @pytest.fixture
-def learn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
-    """Changes fingerprints from now on."""
+def change_fingerprints(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
+    """Applies a change to all fingerprints computed from now on."""
     compute = Fingerprinter.fingerprint
 
     def changed(change: Change) -> None:
@@ -47,21 +47,21 @@ def learn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
 
 
 def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
-    """Return what comes from the node of each article."""
+    """Return the values of each article that come from its node."""
     found = es.search(index=index, size=1_000, source_includes=["dedup"])["hits"]["hits"]
     names = ("fingerprint", "signature", "bands", "page", "root", "partition")
     return {hit["_id"]: {name: hit["_source"]["dedup"].get(name) for name in names} for hit in found}
 
 
 def test_articles_fed_again_with_other_fingerprints_change_nothing(
-    es: Elasticsearch, fed: tuple[str, str], learn: Callable[[Change], None]
+    es: Elasticsearch, fed: tuple[str, str], change_fingerprints: Callable[[Change], None]
 ) -> None:
-    """The same holds after the forest was rebuilt."""
+    """Nor do they after the forest was rebuilt."""
     index, forest = fed
     before, remembered = dedup_objects(es, index), pages(es, forest)
     maintenance = Maintenance(es, forest=forest)
     count = maintenance.count()
-    learn(others_or_none)
+    change_fingerprints(others_or_none)
     for is_rebuilt in (False, True):
         if is_rebuilt:
             es.indices.delete(index=forest)
@@ -75,16 +75,16 @@ def test_articles_fed_again_with_other_fingerprints_change_nothing(
 
 
 def test_content_hashes_are_remembered_across_refresh_and_restart(
-    es: Elasticsearch, index_name: Names, learn: Callable[[Change], None]
+    es: Elasticsearch, index_name: Names, change_fingerprints: Callable[[Change], None]
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
     some = ARTICLES[:20]
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
-        learn(all_one)
+        change_fingerprints(all_one)
         feed(es, dedup, index, some)
         before = dedup_objects(es, index)
-        learn(others_or_none)
+        change_fingerprints(others_or_none)
         feed(es, dedup, index, some)
         assert dedup_objects(es, index) == before
     with Dedup(es, forest=forest) as dedup:
@@ -95,7 +95,7 @@ def test_content_hashes_are_remembered_across_refresh_and_restart(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-# After all the pages, these have nothing but boilerplate; the others never have anything.
+# After all the pages, NOTES have nothing but boilerplate; SHORT are always too short to represent.
 NOTES = [
     {"_id": f"notes-{at}", "text": text, "url": f"https://{HARBOUR}/notes-{at}"}
     for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))
@@ -107,7 +107,7 @@ SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
 def test_boilerplate_articles_keep_their_roots_when_fed_again(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
-    """Fed again, first to last, when all is learned, or when all that was learned is lost."""
+    """They are fed again with all boilerplate learned, after it was lost, and after the forest was lost."""
     index, forest = index_name("articles"), index_name("forest")
     first = [*NOTES[:1], *SHORT]
     articles = [*first, *(stored_page(number, HARBOUR) for number in range(ENOUGH)), *NOTES[1:]]
@@ -131,7 +131,7 @@ def test_boilerplate_articles_keep_their_roots_when_fed_again(
             es.indices.delete(index=forest)
             maintenance.rebuild([index])
         with Dedup(es, forest=forest, profile=profile, batch_size=50) as dedup:
-            # What is learned anew is less than it was when the notes came.
+            # Less boilerplate is learned now than when the notes first arrived.
             feed(es, dedup, index, [*NOTES, *articles])
         assert dedup_objects(es, index) == before, accident
         assert maintenance.count() == count, accident

@@ -1,4 +1,4 @@
-"""Repairs of trees that should be one, and of random damage: one repair ends what can be repaired."""
+"""Repairs of split trees and of random damage: one repair fixes all that can be repaired."""
 
 import base64
 import itertools
@@ -35,7 +35,7 @@ from tests.support.forests import (
 from tests.support.names import Names
 
 
-def test_a_repair_killed_while_trees_are_joined_goes_on(
+def test_a_repair_killed_while_joining_trees_can_continue(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -46,9 +46,9 @@ def test_a_repair_killed_while_trees_are_joined_goes_on(
     before = roots(es, index)
     found = nodes(es, forest)
     leaf = a_leaf(found)
-    # The tree of one root falls into two: the leaf is a root, and has all the other leaves.
-    torn = [node._replace(root=leaf.id) for node in found.values() if node.root == leaf.root != node.id]
-    write(es, forest, *torn)
+    # Split a tree in two: a leaf becomes a root, with all the other leaves.
+    split = [node._replace(root=leaf.id) for node in found.values() if node.root == leaf.root != node.id]
+    write(es, forest, *split)
     whole = ForestWriter.write
     for allowed in itertools.count(1):
         left = allowed
@@ -71,7 +71,7 @@ def test_a_repair_killed_while_trees_are_joined_goes_on(
     assert allowed > 2
     assert list(Maintenance(es, forest=forest).verify([index])) == []
     assert roots(es, index) == before
-    assert {node.root for node in nodes(es, forest).values() if node.id in {each.id for each in torn}} == {
+    assert {node.root for node in nodes(es, forest).values() if node.id in {each.id for each in split}} == {
         leaf.root
     }
 
@@ -82,11 +82,11 @@ def test_two_trees_join_a_third_in_one_repair(es: Elasticsearch, index_name: Nam
         dedup.setup(index)
         feed(es, dedup, index, [{"_id": str(at), "text": text} for at, text in enumerate(stories(1)[0])])
     leaves = [node for node in nodes(es, forest).values() if not node.is_root]
-    torn = [
+    split = [
         leaf._replace(root=leaf.id, seen_ms=leaf.seen_ms + hours * 3_600_000)
         for leaf, hours in zip(leaves, (20, 1), strict=True)
     ]
-    for order in (torn, torn[::-1]):
+    for order in (split, split[::-1]):
         write(es, forest, *order)
         assert Maintenance(es, forest=forest).repair()[ViolationKind.NEAR_ROOTS] == 2
         assert list(Maintenance(es, forest=forest).verify([index])) == []
@@ -94,7 +94,7 @@ def test_two_trees_join_a_third_in_one_repair(es: Elasticsearch, index_name: Nam
 
 @pytest.fixture
 def repository(es: Elasticsearch) -> Iterator[str]:
-    """A repository of snapshots, on a server that lets one be made."""
+    """A repository of snapshots, if the server allows one to be created."""
     name = f"test-{secrets.token_hex(4)}"
     locations = es.nodes.info(metric="settings")["nodes"].values()
     path = next(iter(locations))["settings"].get("path", {}).get("repo")
@@ -107,14 +107,14 @@ def repository(es: Elasticsearch) -> Iterator[str]:
     es.snapshot.delete_repository(name=name)
 
 
-def test_a_forest_from_an_older_snapshot(es: Elasticsearch, index_name: Names, repository: str) -> None:
-    """The forest comes back as it was; then the stream goes on before anybody notices."""
+def test_a_restored_older_snapshot_is_repaired(es: Elasticsearch, index_name: Names, repository: str) -> None:
+    """The forest is restored unnoticed, and feeding continues before the repair."""
     index, forest = index_name("articles"), index_name("forest")
     stream = [
         {"_id": str(number), "text": text}
         for number, text in enumerate(itertools.chain.from_iterable(zip(*stories(40), strict=True)))
     ]
-    # The failure falls into the second versions; most stories' first ones are there before it.
+    # The failure happens among the second versions; the first versions of most stories precede it.
     first, second, third = stream[:30], stream[30:70], stream[60:]
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         dedup.setup(index)
@@ -142,12 +142,12 @@ def test_a_forest_from_an_older_snapshot(es: Elasticsearch, index_name: Names, r
     repaired = maintenance.repair([index])
     assert repaired.keys() >= {ViolationKind.NODE_GONE, ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS}
     assert list(maintenance.verify([index])) == []
-    # As if nothing had happened: the same clusters as without a failure.
+    # The clusters are the same as without a failure.
     assert roots(es, index) == roots(es, plain)
 
 
 def test_nodes_of_articles_indexed_twice_regain_their_roots(es: Elasticsearch, index_name: Names) -> None:
-    """Their articles have the numbers of the second time, and so does a node that was lost."""
+    """Their articles have the `seq` of the second time, and so do the nodes recreated from them."""
     index, forest = index_name("articles"), index_name("forest")
     twice = list(soak_articles(300, seed=1))
     with Dedup(es, forest=forest, lookup="search") as dedup:
@@ -163,7 +163,7 @@ def test_nodes_of_articles_indexed_twice_regain_their_roots(es: Elasticsearch, i
 
 
 ARTICLES_FED = 120
-# Too high and too low.
+# Times that are too low or too high.
 SHIFTS_MS = (-40 * DAY_MS, -DAY_MS, DAY_MS // 24, 400 * DAY_MS)
 
 Damaged = Callable[[Random, list[StoredNode], StoredNode], StoredNode]
@@ -207,10 +207,10 @@ def damage_log(es: Elasticsearch, forest: str, random: Random, found: list[Store
         write(es, forest, CHANGES[what - 1](random, found, node))
 
 
-# With each of these seeds the first pass leaves something behind.
+# With these seeds, the first pass of a repair leaves violations.
 @pytest.mark.parametrize(("profile", "seed"), [(CLASSIC, 4), (VERIFIED, 4)])
 @in_both_lookups
-def test_one_repair_ends_random_damage(
+def test_one_repair_fixes_random_damage(
     es: Elasticsearch, index_name: Names, profile: Profile, seed: int, lookup: Lookup
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -232,7 +232,7 @@ def test_one_repair_ends_random_damage(
         {"_op_type": "delete", "_index": index, "_id": article["_id"]}
         for article in random.sample(ARTICLES[:ARTICLES_FED], 8)
     )
-    # What is deleted may be damaged before or after.
+    # A change fails if its document has already been deleted.
     helpers.bulk(es, changes, refresh=True, raise_on_error=False)
     maintenance = Maintenance(es, forest=forest)
     assert maintenance.repair([index]).total()
@@ -240,7 +240,7 @@ def test_one_repair_ends_random_damage(
     assert maintenance.repair([index]).total() == 0
 
 
-def test_a_repair_without_an_end_says_so(
+def test_an_endless_repair_is_reported(
     es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = fed
@@ -269,7 +269,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
     assert kinds(maintenance, index) >= {ViolationKind.ROOT_GONE, ViolationKind.NODE_GONE}
     repaired = maintenance.repair()
     assert repaired[ViolationKind.ROOT_GONE] == len(lost)
-    # Other pages of the lost roots, which their articles bring back.
+    # Stray pages are other content hashes of the lost roots; their articles restore them.
     assert set(repaired) <= {ViolationKind.ROOT_GONE, ViolationKind.STRAY_PAGE}
     made = nodes(es, forest)
     assert {each: node.root for each, node in made.items()} == {
@@ -278,7 +278,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
     for root in lost:
         leaves = {node.signature for node in before.values() if node.root == root != node.id}
         assert made[root].signature in leaves - {before[root].signature}
-    # Nobody can tell from these what they were near, and no tree is taken for another's.
+    # A leaf's signature does not show what the root was near, so no trees are joined by it.
     assert maintenance.repair().total() == 0
     assert kinds(maintenance, index) == {ViolationKind.NODE_BEHIND}
     assert maintenance.repair([index])
@@ -289,7 +289,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
 def test_roots_are_recreated_from_articles_read_latest_first(
     es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A leaf's article comes before its root's, on the same page or on an earlier one."""
+    """A leaf's article is read before its root's, in the same page of results or in an earlier one."""
     index, forest = fed
     before, pages_before = nodes(es, forest), pages(es, forest)
     lost = lose_roots(es, forest, before)
@@ -303,7 +303,7 @@ def test_roots_are_recreated_from_articles_read_latest_first(
     assert list(maintenance.verify([index])) == []
 
 
-def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_a_leaf_with_another_texts_signature_is_repaired(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = nodes(es, forest)
     leaf = a_leaf(before)
@@ -312,7 +312,7 @@ def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, 
     found = {violation.kind: violation for violation in maintenance.verify()}
     assert found.keys() == {ViolationKind.UNLIKE_ROOT, ViolationKind.NOTHING_NEAR}
     assert found[ViolationKind.UNLIKE_ROOT].subject == leaf.id
-    # The forest alone does not know better; its articles do.
+    # The right signature is not in the forest, only in its articles.
     assert maintenance.repair().total() == 0
     assert kinds(maintenance, index) == found.keys() | {ViolationKind.NODE_BEHIND}
     assert maintenance.repair([index]) == {ViolationKind.NODE_BEHIND: 1}

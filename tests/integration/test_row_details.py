@@ -21,7 +21,7 @@ INDEX, FOREST = "test-versions", "test-versions-forest"
 
 @pytest.fixture(scope="module")
 def versions_of(es: Elasticsearch) -> Iterator[list[dict[str, Any]]]:
-    """The articles of the largest cluster, as they are stored, the earliest first."""
+    """The stored articles of the largest cluster, earliest first."""
     es.options(ignore_status=404).indices.delete(index=[INDEX])
     es.options(ignore_status=404).indices.delete(index=[FOREST])
     articles = list(sample.articles(400))
@@ -43,7 +43,7 @@ def place(hit: dict[str, Any]) -> tuple[int, int]:
 
 
 def texts(hits: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the ids of the articles with each fingerprint, in the order in which these first occur."""
+    """Return the ids of articles grouped by fingerprint, in order of the first article."""
     found: dict[str, list[str]] = {}
     for hit in hits:
         found.setdefault(hit["_source"]["dedup"]["fingerprint"], []).append(hit["_id"])
@@ -110,7 +110,7 @@ def members(read: Read, index: str, row: Row) -> list[Article]:
 
 
 @pytest.mark.parametrize("options", [{"sort": "similar-desc", "size": 10}, {"dedup": False, "size": 20}])
-def test_a_row_knows_its_cluster(
+def test_row_details_describe_the_cluster(
     read: Read, unchanged: tuple[str, str], fingerprints: dict[str, str], options: dict[str, Any]
 ) -> None:
     index, _ = unchanged
@@ -124,7 +124,7 @@ def test_a_row_knows_its_cluster(
         if row.similar:
             largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:5]
             assert [(each.source, each.articles) for each in details.largest_sources] == largest
-        # The article least like the one shown, and an identical text is none.
+        # The article that resembles the shown one least; identical texts do not count.
         similar = read("similar", index, row.id, in_index=row.index, size=1_000).rows
         others = [each.resemblance for each in similar if fingerprints[each.id] != fingerprints[row.id]]
         found = details.most_different
@@ -147,11 +147,11 @@ def test_the_spread_counts_every_article(read: Read, unchanged: tuple[str, str])
         assert spread[0]
         first, last = min(filter(None, times)), max(filter(None, times))
         middle = sum(1 for each in times if each is not None and each < (first + last) / 2)
-        # A step may lie across the middle.
+        # One step may contain the middle.
         assert abs(sum(spread[:12]) - middle) <= max(spread[11:13])
 
 
-def test_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) -> None:
+def test_details_of_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) -> None:
     index, long = index_name("many"), " ".join(map(str, range(2_000)))
     Dedup(es).setup(index)
     helpers.bulk(
@@ -177,13 +177,13 @@ def test_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) ->
         assert row.details.earliest is not None
         assert row.details.earliest.id == row.id
         assert (row.details.spread[0], row.details.spread[-1], sum(row.details.spread)) == (1, 1, 2)
-        # At most.
+        # The count is capped.
         assert row.details.same_headline.stories == 100
         # Nothing can be compared without a fingerprint.
         assert row.details.most_different is None
 
 
-def test_a_row_names_stories_that_it_is_linked_with(read: Read, es: Elasticsearch, index_name: Names) -> None:
+def test_a_row_names_linked_stories(read: Read, es: Elasticsearch, index_name: Names) -> None:
     index, headline = index_name("headlines"), 'Council "votes" for a second ferry'
     Dedup(es).setup(index)
     titles = {
@@ -222,7 +222,7 @@ def test_a_row_names_stories_that_it_is_linked_with(read: Read, es: Elasticsearc
     assert {name: each.excerpts for name, each in details.items() if each.excerpts} == {"a0": 3, "a1": 3}
     quoting = {name: each.excerpt_of.id for name, each in details.items() if each.excerpt_of}
     assert quoting == {"c0": "a0", "d0": "a0", "d1": "a0"}
-    # Where an index has no phrases, none is looked for.
+    # If an index does not support phrases, headlines are not searched for.
     bare = index_name("no-phrases")
     es.indices.create(
         index=bare, mappings={"properties": {"title": {"type": "text", "index_options": "docs"}}}
@@ -232,7 +232,7 @@ def test_a_row_names_stories_that_it_is_linked_with(read: Read, es: Elasticsearc
     assert read("list", bare, details=True).rows[0].details.same_headline.stories == 0
 
 
-def test_in_other_profiles_bits_decide(es: Elasticsearch, index_name: Names) -> None:
+def test_other_profiles_compare_rows_by_distance(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("bits")
     text = "The council of the harbour town voted on Monday evening to buy a second ferry for the islands"
     texts = {"a": f"{text}.", "b": f"{text}, it is said.", "c": f"{text}."}
@@ -248,10 +248,10 @@ def test_in_other_profiles_bits_decide(es: Elasticsearch, index_name: Names) -> 
             assert row.details.most_different.distance_bits
 
 
-def test_what_has_arrived_since_is_counted(es: Elasticsearch, index_name: Names) -> None:
+def test_articles_that_arrived_since_a_time_are_counted(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("new")
     Dedup(es).setup(index)
-    # With fewer digits they would be years.
+    # Numbers with fewer digits would be parsed as years.
     before, later = 1_000_000, 2_000_000
     articles = [("a", "r", before), ("b", "r", later), ("c", "s", before), ("d", "r", later)]
     helpers.bulk(
@@ -283,7 +283,7 @@ def test_what_has_arrived_since_is_counted(es: Elasticsearch, index_name: Names)
 
 
 @pytest.mark.parametrize("sort", ["relevance", "newest", "similar-desc"])
-def test_rows_say_where_the_words_are(read: Read, unchanged: tuple[str, str], sort: str) -> None:
+def test_rows_mark_the_searched_words(read: Read, unchanged: tuple[str, str], sort: str) -> None:
     query = read("search_query", unchanged[0], "harbour")
     page = read("list", unchanged[0], query=query, sort=sort, head="earliest", details=True)
     assert page.rows
@@ -297,7 +297,7 @@ def test_rows_say_where_the_words_are(read: Read, unchanged: tuple[str, str], so
         assert len("".join(part.text for part in row.details.snippet.text)) < 400
 
 
-def test_without_words_a_row_shows_how_its_text_begins(read: Read, unchanged: tuple[str, str]) -> None:
+def test_without_words_a_snippet_is_the_texts_beginning(read: Read, unchanged: tuple[str, str]) -> None:
     for row in read("list", unchanged[0], details=True, size=5).rows:
         text = read("article", unchanged[0], row.id, in_index=row.index).text
         (part,) = row.details.snippet.text

@@ -1,4 +1,4 @@
-"""Indices that are set up in other ways: with articles routed by root, and for a language."""
+"""Indices that are set up with routing by root, for a language, or by a template."""
 
 import collections
 from typing import Any
@@ -17,20 +17,20 @@ from tests.support.names import Names
 def test_an_article_without_fingerprint_keeps_its_root(
     es: Elasticsearch, index_name: Names, route_by_root: bool
 ) -> None:
-    index, other, alias = index_name("lone"), index_name("other"), index_name("alias")
+    index, other, alias = index_name("roots"), index_name("other"), index_name("alias")
     with Dedup(es, forest=index_name("forest")) as dedup:
         for each in (index, other):
             dedup.setup(each, shards=3, route_by_root=route_by_root)
         es.indices.put_alias(index=index, name=alias)
-        lone = {
+        roots = {
             name: {
                 action["_source"]["dedup"]["root"]
                 for action in dedup.enrich({"_index": name, "_id": each, "text": "ok."} for each in "ab")
             }
             for name in (index, alias, other)
         }
-    assert lone[index] == lone[alias]
-    assert len(lone[index] | lone[other]) == 4
+    assert roots[index] == roots[alias]
+    assert len(roots[index] | roots[other]) == 4
 
 
 FEW = ARTICLES[:100]
@@ -58,13 +58,13 @@ def test_each_cluster_lies_on_one_shard(es: Elasticsearch, routed: tuple[str, st
     assert not kinds(Maintenance(es, forest=forest), index)
 
 
-def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str, str]) -> None:
+def test_an_article_with_another_root_moves_to_its_shard(es: Elasticsearch, routed: tuple[str, str]) -> None:
     index, _ = routed
     records = Records(es, indices=[index], fields=Fields())
     found = [record for batch in records.batches() for record in batch]
     record, other = found[0], next(each for each in found if each.root != found[0].root)
     assert records.assign_roots([(record, other.root)]) == 1
-    # The same again finds nothing to do: it is not where it was any more.
+    # A second call changes nothing, because the article is no longer at the record's place.
     assert records.assign_roots([(record, other.root)]) == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == len(FEW)
@@ -79,7 +79,7 @@ def test_an_earlier_copy_replaces_no_later_text(es: Elasticsearch, routed: tuple
     old = next(record for batch in records.batches() for record in batch)
     with Dedup(es, forest=forest) as dedup:
         for number in range(50):
-            # A text whose root is on the same shard has replaced it.
+            # If the new text's root is on the same shard, it has replaced the former copy.
             stored = (record for batch in records.batches() for record in batch)
             old = next(record for record in stored if record.id == old.id)
             feed(es, dedup, index, [{"_id": old.id, "text": f"The {number} words of a text that came later"}])
@@ -94,7 +94,7 @@ def test_an_earlier_copy_replaces_no_later_text(es: Elasticsearch, routed: tuple
 
 
 def test_an_update_of_a_text_is_refused(es: Elasticsearch, routed: tuple[str, str]) -> None:
-    """Its new root may belong to another shard: the update would miss the article, or make a second one."""
+    """The new root may be on another shard: the update would miss the article or create a second one."""
     index, forest = routed
     (hit,) = es.search(index=index, size=1, source_includes="dedup.root")["hits"]["hits"]
     update = {"_op_type": "update", "_index": index, "_id": hit["_id"], "routing": hit["_routing"]}
@@ -135,7 +135,7 @@ def fed(es: Elasticsearch, index_name: Names, articles: str, *, language: str | 
 
 
 def found(reader: Reader, index: str, words: str) -> dict[str, str]:
-    """Return what is marked of each article that is found."""
+    """Return the marked words of each article that is found."""
     page = reader.list(index, query=reader.search_query(index, words), details=True)
     rows = {row.id: row.details for row in page.rows}
     return {
@@ -162,9 +162,9 @@ def test_chinese_is_found_by_pairs_of_characters(es: Elasticsearch, index_name: 
     index = fed(es, index_name, "zh", language="zh-CN")
     for words, expected in {"选举": {"one", "two"}, "港口 选举": {"one", "two"}, "新闻": {"three"}}.items():
         assert found(reader, index, words).keys() == expected
-    # Pairs that stand in a text, but not as these four characters.
+    # Both pairs are in a text, but not as these four characters.
     assert found(reader, index, "选举港口") == {}
-    # A single character is found where it begins a pair: all but the last of a sentence's part.
+    # A single character is found where it begins a pair, so not at the end of a clause.
     assert found(reader, index, "港").keys() == {"one", "two"}
     assert found(reader, index, "选举 -票").keys() == {"one"}
     assert found(reader, fed(es, index_name, "zh"), "港").keys() == {"one", "two"}
@@ -185,7 +185,7 @@ def test_an_index_keeps_its_language(es: Elasticsearch, index_name: Names) -> No
         dedup.setup(other, route_by_root=True)
         with pytest.raises(IndexNotReady, match="set up for no language in particular"):
             dedup.setup(other, language="en")
-    # A field that is named later is searched in the same way.
+    # A field that is named later is analysed in the same way.
     with Dedup(es, forest=index_name("forest"), fields=Fields(text="body", title="headline")) as dedup:
         dedup.setup(index)
     properties = es.indices.get_mapping(index=index)[index]["mappings"]["properties"]
@@ -195,7 +195,7 @@ def test_an_index_keeps_its_language(es: Elasticsearch, index_name: Names) -> No
 def test_missing_server_features_are_named_before_creation(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("lacking")
     with Dedup(es, forest=index_name("forest")) as dedup:
-        # A server with all modules has every one of them.
+        # A server with all modules has every analyzer.
         try:
             es.indices.analyze(analyzer="thai", text="a")
         except BadRequestError:
@@ -225,7 +225,7 @@ def test_a_template_gives_new_indices_the_fields(es: Elasticsearch, index_name: 
         dedup = Dedup(es, fields=Fields(text="body", time="date"), forest="a-forest")
         for _ in range(2):
             dedup.setup_template(name, forest="a-forest")
-        # Others, who give no names, do not change them, and nobody gives it other ones.
+        # A caller that gives no names changes nothing, and other names are refused.
         Dedup(es).setup_template(name)
         with pytest.raises(IndexNotReady, match="set up with other field names"):
             Dedup(es, fields=Fields(text="content")).setup_template(name)
@@ -274,7 +274,7 @@ def test_a_template_may_have_no_mapping(es: Elasticsearch, index_name: Names, of
         es.cluster.delete_component_template(name=component)
 
 
-def test_a_template_that_does_not_suit_stays_unchanged(es: Elasticsearch, index_name: Names) -> None:
+def test_an_unsuitable_template_stays_unchanged(es: Elasticsearch, index_name: Names) -> None:
     name = f"{index_name('unfit')}-of"
     own = {"properties": {"dedup": {"type": "keyword"}}}
     es.cluster.put_component_template(name=name, template={"mappings": own})
@@ -298,8 +298,8 @@ def test_an_index_with_other_field_names_stays_unchanged(es: Elasticsearch, inde
         assert told.value.likely["time"] == "date"
     assert es.indices.get_mapping(index=index) == before
     own = Fields(text="body", title="headline", time="date")
-    # No article has a source or an address, and no field is likely to.
+    # Articles may lack a source and an address if no field resembles them.
     Dedup(es, fields=own).setup(index)
     assert Dedup(es).require_ready(index) == own
-    # What was set up once is not looked at again.
+    # Articles are not sampled again after the first set-up.
     Dedup(es).setup(index)

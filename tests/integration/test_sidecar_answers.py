@@ -1,4 +1,4 @@
-"""The sidecar treats requests, odd bodies and answers as the server does."""
+"""The sidecar treats requests, odd bodies and responses as Elasticsearch does."""
 
 import asyncio
 import http.client
@@ -30,13 +30,13 @@ from tests.support.exploring import examples
 from tests.support.names import Names, new_names
 from tests.support.sidecar import Feeding
 
-# A document whose parts look like those of an answer.
+# A document that resembles a bulk response.
 DOCUMENT = {
     "items": [{"index": {"status": 1}}, {"index": {"_index": "x", "deep": [[{"a": 1}, 2], []]}}, {}],
     "a": {"b": {"c": 1, "a": {"b": 2}}, "e": {}, "l": [], "n": None, "d.e": 1},
     "d.e": {"f": [1, {"a": 2}]},
 }
-# Its answer is the same each time: nothing changes, or it fails.
+# The response is the same each time, because each action fails or changes nothing.
 _LINES: list[Any] = [
     {"update": {"_id": "1", "_source": True}},
     {"doc": DOCUMENT},
@@ -51,7 +51,7 @@ BODY = b"".join(json.dumps(each).encode() + b"\n" for each in _LINES)
 
 
 class Server:
-    """Sends targets as they are: other clients rewrite dots and escapes."""
+    """Sends targets unchanged, whereas other clients rewrite dots and escapes."""
 
     def __init__(self, url: str, index: str) -> None:
         self.index = index
@@ -98,11 +98,11 @@ def whole(server: Server) -> bytes:
         ),
     ],
 )
-def test_an_answer_can_be_had_whole(server: Server, whole: bytes, query: str) -> None:
+def test_filters_do_not_shorten_the_requested_response(server: Server, whole: bytes, query: str) -> None:
     assert server.bulk(whole_answer(query.encode()).decode()) == whole
 
 
-def test_refused_articles_stand_in_their_places(server: Server) -> None:
+def test_refused_articles_keep_their_places_in_the_response(server: Server) -> None:
     items = read_bulk(BODY, index=server.index)
     whole = json.loads(server.bulk(""))
     for places in itertools.chain.from_iterable(itertools.combinations(range(4), n) for n in range(4)):
@@ -115,12 +115,12 @@ def test_refused_articles_stand_in_their_places(server: Server) -> None:
         for place in places:
             ((operation, values),) = parsed["items"][place].items()
             assert operation == items[place].operation
-            # So the server itself writes a failure.
+            # Elasticsearch reports a failure with the same keys.
             assert list(values) == list(whole["items"][3]["index"])
 
 
 @pytest.mark.parametrize("operation", ["_doc", "_create", "_update"])
-def test_a_request_without_a_document_is_refused_alike(server: Server, operation: str) -> None:
+def test_a_request_without_a_document_is_refused_identically(server: Server, operation: str) -> None:
     path = f"/{server.index}/{operation}/1"
     read = article_path("POST", path.encode())
     assert read is not None
@@ -141,12 +141,10 @@ _PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", 
     st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4),
     st.sampled_from(["", "/", "//", "#x"]),
 )
-def test_paths_of_documents_are_those_that_the_server_takes(
-    server: Server, method: str, parts: list[str], end: str
-) -> None:
+def test_document_paths_match_elasticsearchs(server: Server, method: str, parts: list[str], end: str) -> None:
     path = "/" + "/".join(parts).replace("I", server.index) + end
     read = article_path(method, path.encode())
-    # Not the name of an index that the server would make.
+    # Skip paths for which the server would create another index.
     if len(parts) > 1 and parts[1].startswith("_") and parts[0] != "I":
         return
     body = b'{"doc":{"text":"x"},"upsert":{"text":"x"}}' if "_update" in parts else b'{"text":"x"}'
@@ -160,7 +158,7 @@ def test_paths_of_documents_are_those_that_the_server_takes(
             assert values["_id"] == read.id
 
 
-def test_a_document_goes_with_its_routing(server: Server) -> None:
+def test_a_document_keeps_its_routing(server: Server) -> None:
     path = article_path("PUT", f"/{server.index}/_doc/routed%2F1".encode())
     assert path is not None
     query = b"routing=old&refresh=true;rout%69ng=older&op_type=create"
@@ -185,7 +183,9 @@ def client(sidecar: str) -> Iterator[Elasticsearch]:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_helpers_feed(client: Elasticsearch, es: Elasticsearch, feeding: Feeding, threads: int) -> None:
+def test_bulk_helpers_feed_articles(
+    client: Elasticsearch, es: Elasticsearch, feeding: Feeding, threads: int
+) -> None:
     actions = [{"_index": feeding.index, **article} for article in feeding.articles]
     if threads == 1:
         assert helpers.bulk(client, actions, chunk_size=100)[0] == len(actions)
@@ -195,7 +195,7 @@ def test_helpers_feed(client: Elasticsearch, es: Elasticsearch, feeding: Feeding
     feeding.check_articles(es, in_order=threads == 1)
 
 
-def test_async_helpers_feed(es: Elasticsearch, feeding: Feeding) -> None:
+def test_async_bulk_helpers_feed_articles(es: Elasticsearch, feeding: Feeding) -> None:
     async def feed() -> int:
         async with AsyncElasticsearch(feeding.sidecar, http_compress=True, request_timeout=60) as client:
             actions = [{"_index": feeding.index, **article} for article in feeding.articles]
@@ -227,14 +227,14 @@ def test_an_update_does_not_change_a_root(client: Elasticsearch, es: Elasticsear
     assert (made["clicks"], "dedup.seq" in made) == (1, False)
 
 
-def test_what_a_client_asks(
+def test_other_client_requests_are_passed_on(
     client: Elasticsearch, es: Elasticsearch, unchanged: tuple[str, str], index_name: Names
 ) -> None:
-    """Even if the index has the name of one of the sidecar's own paths."""
+    """An index may even have the name of one of the sidecar's own paths."""
     index, _ = unchanged
     query = {"match": {"text": "the"}}
     assert client.ping() == es.ping()
-    assert _said(client.info) == _said(es.info)
+    assert _response_or_error(client.info) == _response_or_error(es.info)
     assert client.cluster.health().body["cluster_name"] == es.cluster.health().body["cluster_name"]
     assert client.indices.exists(index=index)
     assert not client.indices.exists(index="metrics")
@@ -252,7 +252,7 @@ def test_what_a_client_asks(
     client.indices.delete_index_template(name=template)
 
 
-def test_errors_of_elasticsearch_are_the_clients_errors(client: Elasticsearch, index_name: Names) -> None:
+def test_clients_receive_the_errors_of_elasticsearch(client: Elasticsearch, index_name: Names) -> None:
     index = index_name("errors")
     client.create(index=index, id="a/b %", document={"a": 1})
     with pytest.raises(ConflictError):
@@ -266,8 +266,8 @@ def test_errors_of_elasticsearch_are_the_clients_errors(client: Elasticsearch, i
     assert raised.value.errors[0]["create"]["status"] == 409
 
 
-def _said(ask: Callable[[], Any]) -> Any:
-    """Return what is answered, or the error: the embedded node has no `GET /`."""
+def _response_or_error(ask: Callable[[], Any]) -> Any:
+    """Return the response, or the error, since the embedded node has no `GET /`."""
     try:
         return ask().body
     except ApiError as error:

@@ -27,7 +27,7 @@ JSON = {"content-type": "application/json"}
 
 @pytest.fixture(scope="module")
 def fed(unchanged: tuple[str, str], elasticsearch_url: str) -> Any:
-    """Asks endpoints that read the sample."""
+    """Sends requests to endpoints that read the sample."""
     index, forest = unchanged
 
     def ask(method: str, path: str, body: Any = None, *, default: str | None = index) -> asgi.Response:
@@ -63,7 +63,7 @@ async def _asked(
         return await asgi.send(app, sent)
 
 
-def test_texts_and_articles_have_the_same_similar_ones(fed: Any, unchanged: tuple[str, str]) -> None:
+def test_texts_and_articles_find_the_same_similar_articles(fed: Any, unchanged: tuple[str, str]) -> None:
     article = ARTICLES[0]
     asked = f"/api/v1/similar?id={article['_id']}&index={unchanged[0]}"
     by_id = fed("GET", asked, default=None).json
@@ -74,7 +74,7 @@ def test_texts_and_articles_have_the_same_similar_ones(fed: Any, unchanged: tupl
     assert (new.status, new.json["root"], new.json["rows"]) == (200, None, [])
 
 
-def test_without_a_default_a_request_names_its_index(fed: Any) -> None:
+def test_without_a_default_requests_must_name_an_index(fed: Any) -> None:
     answer = fed("GET", "/api/v1/articles?root=nothing", default=None)
     assert (answer.status, answer.json["detail"][:16]) == (400, "index is missing")
 
@@ -82,7 +82,7 @@ def test_without_a_default_a_request_names_its_index(fed: Any) -> None:
 @pytest.mark.parametrize(
     ("status", "kind"), [(401, "caller_refused"), (403, "not_allowed"), (503, "elasticsearch_unavailable")]
 )
-def test_elasticsearch_is_asked_as_the_caller(status: int, kind: str) -> None:
+def test_elasticsearch_receives_the_callers_credentials(status: int, kind: str) -> None:
     heads: list[bytes] = []
 
     def script(connection: Connection) -> None:
@@ -114,7 +114,7 @@ def test_elasticsearch_is_asked_as_the_caller(status: int, kind: str) -> None:
         assert b"x-other" not in head
 
 
-def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchanged: tuple[str, str]) -> None:
+def test_links_of_pages_stay_under_their_prefix(elasticsearch_url: str, unchanged: tuple[str, str]) -> None:
     index, forest = unchanged
 
     async def follow() -> dict[str, int]:
@@ -132,7 +132,7 @@ def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchange
 
     found = asyncio.run(follow())
     assert {"/pages/", "/pages/article", "/pages/static/style.css"} <= found.keys()
-    # The switch of languages leads back to the page.
+    # Switching the language redirects back to the page.
     assert found.pop("/pages/language") == 303
     assert set(found.values()) == {200}
 
@@ -143,7 +143,7 @@ def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchange
         ("GET", "/pages", True),
         ("GET", "/pages/api/v1/list", True),
         ("POST", "/pages/api/v1/similar", True),
-        # An index may be called so.
+        # An index may have this name.
         ("HEAD", "/pages", False),
         ("PUT", "/pages", False),
         ("GET", "/pages/_search", False),
@@ -151,14 +151,14 @@ def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchange
         ("GET", "/pages-1/", False),
     ],
 )
-def test_an_index_called_pages_is_no_page(method: str, path: str, is_page: bool) -> None:
+def test_requests_to_an_index_called_pages_are_not_pages(method: str, path: str, is_page: bool) -> None:
     route = PagesRoute(lambda *_: None)  # type: ignore[arg-type]
     found, _ = route.matches({"type": "http", "method": method, "path": path})
     assert (found is Match.FULL) is is_page
 
 
 def _links(page: str, beginning: str) -> list[asgi.Request]:
-    """Return the requests for what a page leads to on this server, one of each form: paths and parameters."""
+    """Return requests for a page's links to this server, one for each path and set of parameters."""
     found = sorted(set(re.findall(rf'(?:href|action)="({beginning}[^"#]*)', page)))
     parts = [html.unescape(each).partition("?") for each in found]
     by_form = {(path, *parse_qs(query)): asgi.Request(path=path, query=query) for path, _, query in parts}

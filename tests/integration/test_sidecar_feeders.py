@@ -1,4 +1,4 @@
-"""Programs that write through a sidecar: the same answers as without it, with roots."""
+"""Programs that write through a sidecar get the same responses as without it, and roots."""
 
 import gzip
 import http.client
@@ -43,8 +43,8 @@ def process(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
 def test_articles_get_the_same_roots_without_a_sidecar(
     es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
-    """The first ones that this forest gets."""
-    # An index of one name, which signatures have.
+    """These must be the first articles of this forest."""
+    # Both runs use the same index name, because it is part of the signatures.
     index, left_out = index_name("articles"), list[int]()
 
     def note(article: ArticleAction, _: Assignment) -> None:
@@ -66,7 +66,7 @@ def test_articles_get_the_same_roots_without_a_sidecar(
     # Without learned boilerplate, pages of one site would be near-duplicates.
     assert len({each["root"] for each in found.values()}) > len(PAGES) / 3
     assert found == expected
-    # Those who send texts are told the same.
+    # Clients that only send texts get the same roots.
     answer = process.enrich(*PAGES[::7])
     assert [each["dedup"]["root"] for each in answer] == [found[each["_id"]]["root"] for each in PAGES[::7]]
     assert list(Maintenance(es, forest=forest).verify([index])) == []
@@ -85,7 +85,7 @@ def test_pages_learned_first_filter_the_first_article(
     texts = [RawPage.of(each, Fields(), name="page", article_id=each["_id"]) for each in taught]
     counts, found, forest = [], [], index_name("forest")
     with running(elasticsearch_url, forest=forest) as process:
-        # In requests that end amid a block of pages.
+        # Its requests end in the middle of a block of pages.
         remote = Dedup(es, forest=forest, sidecar=process.url, batch_size=50)
         with Dedup(es, forest=index_name("other")) as own, remote:
             for dedup in (own, remote):
@@ -112,7 +112,7 @@ def _dedups(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_what_the_output_of_logstash_sends(
+def test_bulk_requests_of_logstash_are_accepted(
     es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
     index = index_name("articles")
@@ -121,7 +121,7 @@ def test_what_the_output_of_logstash_sends(
     event = {"@timestamp": "2026-11-22T08:00:00.000Z", "@version": "1", "tags": ["feed"]}
     lines: list[Any] = []
     for text in (PAGES[0]["text"], f"{PAGES[0]['text']}!", None):
-        # What an event does not have is null.
+        # Values that an event lacks are null.
         lines += [{"index": {"_id": None, "_index": index, "routing": None}}, {**event, "message": text}]
 
     def send(lines: list[Any], content_type: str) -> Any:
@@ -131,13 +131,13 @@ def test_what_the_output_of_logstash_sends(
         with urllib.request.urlopen(request) as answered:
             return json.load(answered)
 
-    # Elasticsearch takes the last one, of older versions, no more.
+    # Older versions of Logstash send the last type, which Elasticsearch no longer accepts.
     for content_type in ("application/json", "application/x-ndjson", "text/plain"):
         answer = send(lines, content_type)
         assert answer["errors"] is True
         assert [each["index"]["status"] for each in answer["items"]] == [201, 201, 400]
         assert answer["items"][2]["index"]["error"]["type"] == "esdedup_article_rejected"
-    # What was wanted is left out where nothing is refused.
+    # If nothing is refused, the response is filtered as requested.
     assert send(lines[:2], "application/json") == {"errors": False, "items": [{"index": {"status": 201}}]}
     es.indices.refresh(index=index)
     found = roots(es, index)
@@ -149,10 +149,10 @@ Request = tuple[str, str, dict[str, str], bytes | None]
 
 JSON = {"Content-Type": "application/json"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
-# What differs between two requests to the same server.
+# Values that differ between two requests to the same server.
 VARYING = re.compile(
     rb'"(took|ingest_took)":\d+|"_scroll_id":"[^"]+"'
-    # The ids of indices, and when they were made.
+    # The ids of indices, and their times of creation.
     rb"|(?<![\w-])[\w-]{22}(?![\w-])|\b\d{13}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z"
 )
 
@@ -162,7 +162,7 @@ def bulk(*lines: dict[str, object]) -> bytes:
 
 
 def requests(index: str) -> list[Request]:
-    """Return requests that each give the same answer whenever all are sent, in this order."""
+    """Return requests that get the same responses each time all are sent in this order."""
     dated = f"%3C{index}-%7Bnow%2Fy%7D%3E"
     actions = bulk(
         {"index": {"_id": "1"}},
@@ -226,7 +226,7 @@ def allowed_to_delete(es: Elasticsearch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("allowed_to_delete")
-def test_everything_is_as_without_a_sidecar(
+def test_responses_are_the_same_as_without_a_sidecar(
     es: Elasticsearch, elasticsearch_url: str, sidecar: str, index_name: Names
 ) -> None:
     index = index_name("comparison")
@@ -262,7 +262,7 @@ def _answer(
     connection.endheaders(body)
     answer = connection.getresponse()
     got = answer.read()
-    # Cut into chunks or not: that concerns the connection. The length differs with what varies in the body.
+    # Chunks only concern the connection, and the length depends on the varying values in the body.
     kept = [
         (name, value)
         for name, value in answer.getheaders()

@@ -1,4 +1,4 @@
-"""Requests to the sidecar that are not quite right: nothing fails, nothing hangs, and it goes on."""
+"""Malformed requests to the sidecar: none fails or hangs, and the sidecar continues to work."""
 
 import gzip
 import json
@@ -45,7 +45,7 @@ _INSERTED = [
 
 
 def mutated(chance: random.Random, body: bytes) -> bytes:
-    """Return a body after up to three changes, some where a key begins, so that it often stays JSON."""
+    """Return a body with up to three changes, some where a key begins, so that it often stays JSON."""
     for _ in range(chance.randrange(4)):
         keys = [at + 1 for at, byte in enumerate(body) if byte in b"{,:["] or [0]
         at = chance.choice([chance.randrange(len(body) + 1), chance.choice(keys)])
@@ -55,14 +55,14 @@ def mutated(chance: random.Random, body: bytes) -> bytes:
 
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
-# So a server of version 9 takes what one of version 8 takes.
+# With these headers, a server of version 9 accepts the requests of version 8.
 _AS_8 = "application/vnd.elasticsearch+{};compatible-with=8"
 AS_8 = {"Content-Type": _AS_8.format("x-ndjson"), "Accept": _AS_8.format("json")}
 
 
 @pytest.fixture(scope="module")
 def stage(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Fuzzed]:
-    """A sidecar that must be well at the end, and have brought in no article without a root."""
+    """A sidecar that must be healthy at the end, and must not have indexed articles without roots."""
     with new_names(es) as name, fuzzed(es, elasticsearch_url, name) as made:
         made.process.post(f"/{made.set_up.ours}/_doc/known?refresh=true", {"text": ONE["text"]})
         yield made
@@ -92,7 +92,7 @@ def test_no_described_endpoint_fails(stage: Fuzzed, description: Description, da
     sent = data.draw(description.requests(known=known))
     answer = stage.sidecar.send(sent.method, sent.target, sent.body, sent.headers)
     _check_problem(answer)
-    # Another method is used as well, and an empty part of a path leads nowhere.
+    # Some requests use another method, and a path with an empty part has no endpoint.
     assert str(answer.status) in sent.answers or answer.status in {404, 405}, (answer.status, answer.body)
     stage.check_lives()
 
@@ -135,7 +135,7 @@ _UPDATES = [
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:60]))
-def test_what_is_read_is_what_the_server_reads(stage: Fuzzed, body: bytes) -> None:
+def test_bulk_bodies_are_parsed_as_by_elasticsearch(stage: Fuzzed, body: bytes) -> None:
     ours, theirs = stage.both(stage.set_up, "/{index}/_bulk", body, AS_8)
     check_bulk(body, ours, theirs)
     if ours.status == theirs.status == 200:
@@ -150,9 +150,9 @@ def test_bulk_requests_are_refused_or_get_the_servers_status(stage: Fuzzed) -> N
     for _ in range(times_effort(20)):
         body = packed = mutated(chance, chance.choice(_BULKS))
         headers = NDJSON
-        # In gzip, Elasticsearch ignores a last line without an end, which the sidecar refuses.
+        # In gzip, Elasticsearch ignores a last line without a newline; the sidecar refuses it.
         if body.endswith(b"\n") and chance.random() < 0.5:
-            # As where two files were joined.
+            # Like two concatenated files.
             packed = gzip.compress(body[:100]) + gzip.compress(body[100:])
             headers = NDJSON | {"Content-Encoding": "gzip"}
         ours, theirs = stage.both(stage.plain, "/{index}/_bulk", packed, headers)
@@ -192,7 +192,7 @@ def test_documents_get_the_servers_status(stage: Fuzzed) -> None:
         ours, theirs = stage.both(stage.plain, path, body, JSON_TYPE)
         assert (ours.status, ours.type) == (theirs.status, theirs.type), (ours.body, theirs.body)
         ours, theirs = stage.both(stage.set_up, path, body, JSON_TYPE)
-        # What the sidecar has rejected is missing later.
+        # Documents that the sidecar has rejected are missing later.
         is_same = ours.status // 100 == theirs.status // 100 or {ours.status, theirs.status} & {404, 409}
         assert is_same or ours.type.startswith("esdedup_"), (ours.body, theirs.body)
     stage.check_lives()
@@ -218,8 +218,8 @@ def test_damaged_gzip_is_refused(stage: Fuzzed, path: str, which: str) -> None:
     stage.check_lives()
 
 
-def test_all_that_was_acknowledged_is_there(stage: Fuzzed, es: Elasticsearch) -> None:
-    """Many mutated requests, one after the other: what they say they have written is what there is."""
+def test_acknowledged_writes_are_stored(stage: Fuzzed, es: Elasticsearch) -> None:
+    """After many mutated requests, the index contains exactly the acknowledged articles."""
     chance = new_random("acknowledged")
     index = stage.set_up.ours
     there = set(stage.articles(es))

@@ -26,13 +26,13 @@ from tests.support.sidecar_process import START_S, SidecarProcess, until
 
 TTL_S = 2
 OPTIONS = ("--lease-ttl-s", str(TTL_S), "--keep-boilerplate")
-# What is learned depends on the order of pages as well, which nothing tells afterwards.
+# Learning would also depend on the order of pages, which cannot be reconstructed afterwards.
 PROFILE = DEFAULT.with_changes(keep_boilerplate=True)
-# For what takes a second, or the time of the lease, on a machine that has other things to do. An owner that
-# is told to end first answers what it has accepted, for half a minute at most.
+# Generous, because the machine may be busy. An owner that is terminated first answers its accepted requests,
+# for half a minute at most.
 PATIENCE_S = 60
 TEXTS = {article.pop("id"): article for article in sample.articles(600)}
-# Pauses grow from the first to the second: together longer than it takes the standby to take over.
+# Pauses grow from the first to the longest; together they are longer than a takeover.
 MOST_RETRIES, FIRST_PAUSE_S, LONGEST_PAUSE_S = 40, 0.1, 1.0
 
 
@@ -70,7 +70,7 @@ def pair(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> Iterat
 
 
 def _ways(pair: Pair, article: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return all paths that articles take, with an article."""
+    """Return a request with an article for each endpoint that accepts articles."""
     line = json.dumps(article).encode()
     return [
         (f"/{pair.index}/_doc/b?refresh=true", article),
@@ -86,7 +86,7 @@ def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch)
     root = es.get(index=pair.index, id="a")["_source"]["dedup"]["root"]
     for path, body in _ways(pair, one):
         assert f"the owner of the forest, at {pair.owner.url}" in _refusal(pair.standby, path, body)
-    # Before a body that is never sent.
+    # The request is refused before its body, which is never sent.
     assert b" 503 " in _answer_to_head(pair.standby, f"/{pair.index}/_bulk")
     assert roots(es, pair.index) == {"a": root}
     with Dedup(es, forest=pair.forest, sidecar=[pair.standby.url, pair.owner.url], profile=PROFILE) as dedup:
@@ -97,7 +97,7 @@ def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch)
     assert not pair.standby.is_ready()
     assert pair.standby.get("/healthz") == {"status": "alive"}
 
-    # All else is answered without the owner.
+    # All other requests are answered without the owner.
     assert {each["id"] for each in pair.standby.get(f"/api/v1/articles?root={root}")["rows"]} == {"a"}
     similar = pair.standby.post("/api/v1/similar", {"text": one["text"]})
     assert (similar["root"], similar["root_exact"], similar["total"]) == (root, False, 1)
@@ -106,7 +106,7 @@ def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch)
         assert client.get(index=pair.index, id="a")["_source"]["dedup"]["root"] == root
         assert client.count(index=pair.index)["count"] == 1
 
-    # One that hangs, and comes back.
+    # The owner hangs, and resumes as the standby.
     pair.owner.process.send_signal(signal.SIGSTOP)
     pair.take_over()
     assert pair.owner.post("/v1/enrich/one", one)["dedup"]["root"] == root
@@ -114,14 +114,14 @@ def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch)
     until(lambda: not pair.standby.owns(), PATIENCE_S, *pair.all)
     assert pair.owner.url in _refusal(pair.standby, "/v1/enrich/one", one)
 
-    # One that is killed: the other takes the forest over at once.
+    # The owner is killed: the standby takes over at once.
     pair.owner.process.kill()
     pair.take_over()
     assert pair.owner.post("/v1/enrich/one", one)["dedup"]["root"] == root
 
 
 def _refusal(sidecar: SidecarProcess, path: str, body: Any) -> str:
-    """Return why a sidecar does not take an article now."""
+    """Return the reason for which a sidecar refuses an article now."""
     with pytest.raises(urllib.error.HTTPError) as raised:
         sidecar.post(path, body)
     with raised.value as refused:
@@ -130,7 +130,7 @@ def _refusal(sidecar: SidecarProcess, path: str, body: Any) -> str:
 
 
 def _answer_to_head(sidecar: SidecarProcess, path: str) -> bytes:
-    """Return the beginning of the answer to a request whose body does not come."""
+    """Return the beginning of the answer to a request whose body is never sent."""
     address = urlsplit(sidecar.url)
     with socket.create_connection((address.hostname, address.port), timeout=PATIENCE_S) as connection:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -142,10 +142,10 @@ def _answer_to_head(sidecar: SidecarProcess, path: str) -> bytes:
 @pytest.mark.parametrize(
     "how", [signal.SIGTERM, signal.SIGKILL][: 1 if EFFORT <= 1 else 2], ids=lambda how: how.name
 )
-def test_a_takeover_loses_and_doubles_no_article(
+def test_a_takeover_neither_loses_nor_duplicates_articles(
     pair: Pair, es: Elasticsearch, how: signal.Signals, index_name: Names
 ) -> None:
-    """An owner hangs and comes back as the standby; then the other ends or is killed. Clients know both."""
+    """An owner hangs and becomes the standby; then the new owner is stopped or killed."""
     kinds = [_Feeder, _Feeder, _LibraryFeeder]
     feeders = [kind(pair, list(TEXTS.items())[start :: len(kinds)]) for start, kind in enumerate(kinds)]
     for feeder in feeders:
@@ -161,7 +161,7 @@ def test_a_takeover_loses_and_doubles_no_article(
     for feeder in feeders:
         feeder.join(PATIENCE_S)
         assert feeder.outcome == len(feeder.articles)
-    # Standbys had followed the forest, and did not load it again.
+    # The standbys had followed the forest, and did not reload it.
     assert any("took over the " in each.log for each in pair.all)
     found = roots(es, pair.index)
     assert found.keys() == TEXTS.keys()
@@ -174,12 +174,12 @@ def _await_fed(es: Elasticsearch, pair: Pair, articles: int) -> None:
 
 
 class _Feeder(threading.Thread):
-    """Feeds articles with the official client, which repeats what was refused, and what was not answered."""
+    """Feeds articles with the official client, which repeats refused and unanswered requests."""
 
     def __init__(self, pair: Pair, articles: list[tuple[str, dict[str, Any]]]) -> None:
         super().__init__(daemon=True)
         self.articles = articles
-        # How many were written; or why not.
+        # The number of articles written, or the error.
         self.outcome: object = None
         self._urls, self._index, self._forest = [each.url for each in pair.all], pair.index, pair.forest
         self._elasticsearch_url = pair.elasticsearch_url
@@ -192,7 +192,7 @@ class _Feeder(threading.Thread):
             self.outcome = error
 
     def _feed(self, actions: list[dict[str, Any]]) -> int:
-        # A process that hangs is given up after the timeout.
+        # The client gives up on a process that hangs after the timeout.
         with Elasticsearch(
             self._urls,
             request_timeout=TTL_S,
@@ -206,7 +206,7 @@ class _Feeder(threading.Thread):
 
 
 class _LibraryFeeder(_Feeder):
-    """Feeds articles with the library, which asks for their roots and writes them to Elasticsearch."""
+    """Feeds articles with the library, which requests their roots and writes them to Elasticsearch."""
 
     def _feed(self, actions: list[dict[str, Any]]) -> int:
         with (
@@ -217,10 +217,10 @@ class _LibraryFeeder(_Feeder):
 
 
 def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str]:
-    """Return the roots that the articles get if they come one after the other, as they came here.
+    """Return the roots that the articles get if they are fed in the order in which they arrived here.
 
-    What came twice has a new number in its article; its node keeps that of the first time. Of several
-    articles with one node, one that has its id by itself made it: the others came later, with the same page.
+    An article that arrived twice has a new `seq`; its node keeps the first one. If several articles have the
+    same node, the one whose own text yields the node's id came first; the others have the same content hash.
     """
     first = {id_: node.seq for id_, node in nodes(es, pair.forest).items()}
     hits = helpers.scan(es, index=pair.index, _source=["dedup.fingerprint", "dedup.seq"])
@@ -240,7 +240,7 @@ def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str
 
 
 def _own_nodes(texts: list[str]) -> Sequence[tuple[str, str]]:
-    """Return the ids of the leaves and of the roots that texts make now if their pages are new."""
+    """Return the ids of the leaf and the root that each text makes now if its content hash is new."""
     leaves = Fingerprinter(PROFILE).fingerprint(texts).signatures
     trees = leaves.copy()
     trees["origin"] = int(time.time() * 1000) // (30 * DAY_MS)

@@ -1,4 +1,4 @@
-"""Threads of one process that feed one forest, and signal handlers that raise or close it meanwhile."""
+"""Threads that feed one forest in one process, and signal handlers that interrupt or close it."""
 
 import asyncio
 import contextlib
@@ -67,31 +67,31 @@ def test_a_wrong_kind_of_client_is_refused() -> None:
 
 
 TIMEOUT_S = 30
-# What later batches find in memory is changed in these ...
-KEEPING: list[Any] = [
+# These functions change the state in memory that later batches use ...
+CHANGING: list[Any] = [
     *(decide, ElasticStore.begin, ElasticStore.commit, ElasticStore._refresh),
 ]
-# ... and, when they call them, in these. No interrupt comes within a method of the crate.
+# ... and so do these, when called by them. Methods of the crate are not interrupted inside.
 _UNDONE = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover]
-CHANGED: dict[str, list[Any]] = {"searched": [Nodes.assign], "both": _UNDONE, "in memory": _UNDONE}
+CALLED: dict[str, list[Any]] = {"searched": [Nodes.assign], "both": _UNDONE, "in memory": _UNDONE}
 
 
-def keeping(functions: list[Any]) -> Callable[[FrameType], bool]:
-    """Return a function that says of a call whether it is one of these and changes what a store keeps."""
+def changing(functions: list[Any]) -> Callable[[FrameType], bool]:
+    """Return a function that tells whether a call is one of `functions` and changes a store's state."""
     codes = {function.__code__ for function in functions}
-    keeping_codes = {function.__code__ for function in KEEPING}
+    changing_codes = {function.__code__ for function in CHANGING}
 
-    def keeps(frame: FrameType) -> bool:
+    def changes(frame: FrameType) -> bool:
         caller: FrameType | None = frame if frame.f_code in codes else None
-        while caller is not None and caller.f_code not in keeping_codes:
+        while caller is not None and caller.f_code not in changing_codes:
             caller = caller.f_back
         return caller is not None
 
-    return keeps
+    return changes
 
 
 def batch(number: int) -> list[dict[str, Any]]:
-    """Return an article, and a reprint of the one before."""
+    """Return an article, and a reprint of the previous one."""
     article, before = ARTICLES[number], ARTICLES[number - 1]
     return [
         article,
@@ -104,14 +104,14 @@ def roots_of(dedup: Dedup, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("lookup", "called"), [(LOOKUPS[name], CHANGED[name]) for name in LOOKUPS], ids=LOOKUPS
+    ("lookup", "called"), [(LOOKUPS[name], CALLED[name]) for name in LOOKUPS], ids=LOOKUPS
 )
 def test_a_batch_interrupted_anywhere_may_be_repeated(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], called: list[Any]
 ) -> None:
-    """The roots are those of a forest that nobody disturbed."""
-    functions = [*KEEPING, *called]
-    interrupts = Interrupts(keeping(functions))
+    """The roots are those of an undisturbed forest."""
+    functions = [*CHANGING, *called]
+    interrupts = Interrupts(changing(functions))
     client = Elasticsearch(elasticsearch_url)
     undisturbed, disturbed = (Dedup(client, forest=index_name("forest"), **lookup) for _ in range(2))
     with client, undisturbed, disturbed:
@@ -128,7 +128,7 @@ def test_a_batch_interrupted_anywhere_may_be_repeated(
 
 
 def test_a_process_may_retake_a_dropped_lease(elasticsearch_url: str, index_name: Names) -> None:
-    """An exception can come between taking a lease and noting who holds it."""
+    """An exception may occur after the lease is acquired and before its holder is stored."""
     with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=index_name("forest")) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
         owner_of(dedup)._store = None
@@ -141,7 +141,7 @@ def test_a_process_may_retake_a_dropped_lease(elasticsearch_url: str, index_name
 def test_a_signal_handler_may_close_during_a_renewal(
     elasticsearch_url: str, index_name: Names, is_sent_first: bool
 ) -> None:
-    """The forest is free at once, the interrupted renewal does not take it again, and the batch is stored."""
+    """The forest is free at once, the interrupted renewal does not retake it, and the batch is stored."""
     forest = index_name("forest")
     seqs: list[int] = []
 

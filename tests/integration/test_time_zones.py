@@ -1,4 +1,4 @@
-"""Days, charts and times in the reader's time zone, also where clocks are set."""
+"""Days, charts and times in the reader's time zone, also when clocks change."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -17,9 +17,9 @@ from esdedup.times import zone_named
 from tests.support.asgi import Request, Response, requests
 from tests.support.names import new_names
 
-# With summer time, without, with a part of an hour, and with half an hour of summer time.
+# Zones with and without summer time, some with an offset or a change of a fraction of an hour.
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Shanghai", "Asia/Kathmandu", "Australia/Lord_Howe")
-# Clocks in Europe are set on 2026-03-29 and 2026-10-25.
+# Clocks in Europe change on 2026-03-29 and 2026-10-25.
 SPANS = {
     "half a day": ("2026-03-29T00:00:00", timedelta(hours=12)),
     "a week": ("2026-10-22T11:30:00", timedelta(days=7)),
@@ -35,7 +35,7 @@ SHANGHAI = "Asia/Shanghai"
 
 @pytest.fixture(scope="module")
 def published(es: Elasticsearch) -> Iterator[dict[str, tuple[str, list[int]]]]:
-    """Yield, for each span, an index and when its articles were published."""
+    """Yield, for each span, an index and the times of its articles in milliseconds."""
     with new_names(es) as name:
         found = {}
         for number, (span, (start, length)) in enumerate(SPANS.items()):
@@ -67,7 +67,7 @@ BOUNDARIES: dict[int, Callable[[datetime], bool]] = {
 
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("span", SPANS)
-def test_a_chart_goes_by_the_calendar_of_the_zone(
+def test_a_chart_follows_the_calendar_of_the_zone(
     es: Elasticsearch, published: dict[str, tuple[str, list[int]]], span: str, zone: str
 ) -> None:
     index, times_ms = published[span]
@@ -89,7 +89,7 @@ def test_a_chart_goes_by_the_calendar_of_the_zone(
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_a_day_is_one_of_the_zone(
+def test_days_begin_and_end_in_the_zone(
     es: Elasticsearch, published: dict[str, tuple[str, list[int]]], zone: str
 ) -> None:
     index, times_ms = published["a month"]
@@ -108,31 +108,31 @@ def test_a_day_is_one_of_the_zone(
         ("2026-11-01T08:00", "Asia/Shanghai", "2026-11-01T00:00:00"),
         ("2026-11-01T08:00Z", "Asia/Shanghai", "2026-11-01T08:00:00"),
         ("2026-11-01T08:00-05:00", "Asia/Shanghai", "2026-11-01T13:00:00"),
-        # As an address has it, in which nobody wrote the plus as %2B.
+        # As decoded from an address in which the plus was not encoded.
         ("2026-11-01T08:00 08:00", "UTC", "2026-11-01T00:00:00"),
         ("2026-11-01T08:00:30.5 0800", "UTC", "2026-11-01T00:00:30.500"),
         ("2026-11-01 08:00", "Asia/Shanghai", "2026-11-01T00:00:00"),
         ("Sat, 21 Nov 2026 08:00:00 +0800", "Europe/Berlin", "2026-11-21T00:00:00"),
     ],
 )
-def test_moments_in_a_zone(text: str, zone: str, utc: str) -> None:
+def test_moments_are_parsed_in_the_zone(text: str, zone: str, utc: str) -> None:
     assert moment_ms(text, zone_named(zone)) == ms(f"{utc}+00:00")
 
 
-def test_the_last_moment_of_a_day() -> None:
+def test_the_last_moment_allows_for_clock_changes() -> None:
     berlin = zone_named("Europe/Berlin")
     for day, hours in (("2026-03-29", 23), ("2026-10-25", 25), ("2026-07-01", 24)):
         first, last = moment_ms(day, berlin), moment_ms(day, berlin, is_end=True)
         assert first is not None
         assert last == first + hours * 60 * MINUTE_MS - 1
-    # There, the hour before midnight came twice.
+    # In Cairo, the hour before midnight occurred twice.
     cairo = zone_named("Africa/Cairo")
     first, last = (moment_ms("2023-10-26", cairo, is_end=each) for each in (False, True))
     assert last == (first or 0) + 25 * 60 * MINUTE_MS - 1
     assert moment_ms("9999-12-31", is_end=True) == ms("9999-12-31T23:59:59.999+00:00")
 
 
-def test_an_interval_ends_even_where_the_calendar_does() -> None:
+def test_an_interval_may_end_after_the_last_date() -> None:
     day_ms = 86_400_000
     last_ms = ms("9999-12-31T00:00:00+00:00")
     assert end_ms(last_ms, day_ms, zone_named("UTC")) == last_ms + day_ms
@@ -141,7 +141,7 @@ def test_an_interval_ends_even_where_the_calendar_does() -> None:
 @pytest.mark.parametrize(
     "name", ["", "Mars/Olympus", "right/UTC", "posix/Asia/Shanghai", "../UTC", "Asia", "\0"]
 )
-def test_there_is_no_such_zone(name: str) -> None:
+def test_unknown_time_zones_are_refused(name: str) -> None:
     with pytest.raises(SettingError, match="no time zone"):
         zone_named(name)
 
@@ -170,7 +170,7 @@ def test_api_and_files_use_the_requested_time_zone(
     assert in_utc != expected
     assert total(time_zone=SHANGHAI) == expected
     assert total(SHANGHAI) == expected
-    # A parameter counts more, and a cookie that makes no sense is none.
+    # A parameter takes precedence over the cookie, and an invalid cookie is ignored.
     assert total(SHANGHAI, time_zone="UTC") == in_utc
     assert total("../../etc") == in_utc
     assert total(path="/api/v1/overview", time_zone=SHANGHAI) == expected
@@ -179,5 +179,5 @@ def test_api_and_files_use_the_requested_time_zone(
     assert "no time zone" in refused.body
     rows = answer("/export.csv", time_zone=SHANGHAI).body.splitlines()[1:]
     assert len(rows) == expected
-    # The columns of the first and the last article.
+    # The columns with the times of the first and the last article.
     assert all(each.split(",")[4].startswith(f"{day}T") and "+08:00" in each for each in rows)

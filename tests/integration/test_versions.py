@@ -14,7 +14,7 @@ PAGE = "https://news.example/fire-at-the-quay"
 
 
 @in_each_way
-def test_stories_go_on_and_end(es: Elasticsearch, index_name: Names, lookup: dict[str, Any]) -> None:
+def test_versions_join_live_stories(es: Elasticsearch, index_name: Names, lookup: dict[str, Any]) -> None:
     index, forest = index_name("news"), index_name("forest")
     story = words(1_000, 1)
     versions = [" ".join(story[at : at + 300]) for at in (0, 80, 140, 190)]
@@ -23,18 +23,18 @@ def test_stories_go_on_and_end(es: Elasticsearch, index_name: Names, lookup: dic
     date = "2026-01-01"
     actions: list[dict[str, Any]] = [
         {"_id": "1", "url": PAGE, "text": versions[0], "published_at": date},
-        # An update brings no address, a crawler another id.
+        # A crawler's article has another id; an update has no address.
         {"_id": "2", "url": PAGE, "text": versions[1], "published_at": date},
         {"_op_type": "update", "_id": "2", "doc": {"text": versions[2], "published_at": date}},
         {"_id": "3", "url": PAGE, "text": versions[3], "published_at": date},
         {"_id": "elsewhere", "url": f"{PAGE}-2", "text": versions[3] + " indeed", "published_at": date},
-        # No versions, since unrelated texts have their address; nor near, though one may join the other.
+        # Not versions, since unrelated texts have the same address; nor near, though one might join another.
         *({"_id": f"{at}", "url": f"{PAGE}-3", "text": text, "published_at": date} for at, text in others),
         {"_id": "march", "url": PAGE, "text": versions[0], "published_at": "2026-03-01"},
     ]
     maintenance = Maintenance(es, forest=forest)
     for number, batch in enumerate([actions[:1], actions[1:2], actions[2:3], actions[3:-1], actions[-1:]]):
-        # Each in a process that has all from the forest.
+        # Each batch has a new owner, which knows only the forest.
         with Dedup(es, forest=forest, retention=timedelta(days=7), **lookup) as dedup:
             dedup.setup(index)
             helpers.bulk(
@@ -44,7 +44,7 @@ def test_stories_go_on_and_end(es: Elasticsearch, index_name: Names, lookup: dic
             neighbour = maintenance.explain(index, "1", "2").other.neighbour
             assert (neighbour and (neighbour.article, neighbour.way)) == ("1", "address")
         if number == 3:
-            # All live still.
+            # All nodes are still live.
             assert list(maintenance.verify([index])) == []
             assert not maintenance.repair([index]).total()
     found = roots(es, index)

@@ -1,7 +1,7 @@
-"""Prints the files and lines of each room; fails where they exceed the budget in ARCHITECTURE.md.
+"""Print the files and lines of each package; fail if they exceed the budget in ARCHITECTURE.md.
 
-`make static` runs ``python -m tests.budget``. A budget is raised in the commit that needs it, and says why.
-It fails, too, for a test whose name has more than nine words.
+`make static` runs ``python -m tests.budget``. Raise a budget in the commit that needs it, and say why.
+Names of tests with more than nine words fail as well.
 """
 
 import ast
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-_ROW = re.compile(r"^\| `(?P<room>\w+)/?` \|.*\| (?P<files>[\d,]+) \| (?P<lines>[\d,]+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(?P<package>\w+)/?` \|.*\| (?P<files>[\d,]+) \| (?P<lines>[\d,]+) \|$", re.MULTILINE)
 _TOTAL = re.compile(
     r"at most (?P<files>[\d,]+) files of Python with (?P<lines>[\d,]+) lines, (?P<code>[\d,]+) of them code"
 )
@@ -60,12 +60,12 @@ def rust_code_lines(source: str) -> int:
 
 
 def sizes() -> dict[str, Size]:
-    """Return the size of each room; the modules beside the rooms count as the room `esdedup`."""
+    """Return the size of each package; the modules directly in `esdedup` count as a package `esdedup`."""
     counted: dict[str, Size] = {}
-    for room, path in _files():
+    for package, path in _files():
         source = path.read_text(encoding="utf-8")
         count = rust_code_lines if path.suffix == ".rs" else code_lines
-        counted[room] = counted.get(room, Size()) + Size(1, len(source.splitlines()), count(source))
+        counted[package] = counted.get(package, Size()) + Size(1, len(source.splitlines()), count(source))
     return counted
 
 
@@ -87,24 +87,26 @@ def _long_names() -> Iterator[str]:
 
 def main() -> int:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    budgets = {row["room"]: (_number(row["files"]), _number(row["lines"])) for row in _ROW.finditer(text)}
+    budgets = {row["package"]: (_number(row["files"]), _number(row["lines"])) for row in _ROW.finditer(text)}
     total_budget = _TOTAL.search(text)
     assert total_budget is not None, "ARCHITECTURE.md states no total"
     counted = sizes()
-    failures = [f"{room}: ARCHITECTURE.md has no budget for it" for room in counted.keys() - budgets.keys()]
-    for room, size in sorted(counted.items()):
-        files, lines = budgets.get(room, (0, 0))
-        # The crate is measured in lines of code: its tests and reasons stand in the same files.
-        measured = size.code if room == "core" else size.lines
+    failures = [
+        f"{package}: ARCHITECTURE.md has no budget for it" for package in counted.keys() - budgets.keys()
+    ]
+    for package, size in sorted(counted.items()):
+        files, lines = budgets.get(package, (0, 0))
+        # The crate is measured in lines of code, since its files also contain tests and long comments.
+        measured = size.code if package == "core" else size.lines
         sys.stdout.write(
-            f"{room:14}{size.files:5} of {files:<5}{measured:7,} of {lines:<7,}({size.code:,} code)\n"
+            f"{package:14}{size.files:5} of {files:<5}{measured:7,} of {lines:<7,}({size.code:,} code)\n"
         )
-        if room in budgets and (size.files > files or measured > lines):
-            failures.append(f"{room} exceeds its budget in ARCHITECTURE.md")
-    total = sum((size for room, size in counted.items() if room != "core"), Size())
+        if package in budgets and (size.files > files or measured > lines):
+            failures.append(f"{package} exceeds its budget in ARCHITECTURE.md")
+    total = sum((size for package, size in counted.items() if package != "core"), Size())
     sys.stdout.write(f"{'Python':14}{total.files:5}{total.lines:16,}{'':11}({total.code:,} code)\n")
     if any(getattr(total, name) > _number(value) for name, value in total_budget.groupdict().items()):
-        failures.append(f"the package exceeds its budget: {total_budget[0]}")
+        failures.append(f"the Python code exceeds its budget: {total_budget[0]}")
     failures.extend(_long_names())
     for failure in sorted(failures):
         sys.stderr.write(f"{failure}\n")

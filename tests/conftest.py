@@ -1,8 +1,7 @@
 """Fixtures for every test: a real Elasticsearch, real articles, and no silent skips.
 
-Tests may run in several processes (``-n 2``), which share one server. What a machine lacks is skipped and
-named at the end of the run. Where ``ESDEDUP_SHARED`` is set, everything is expected to be there, and a skip
-is a failure.
+Tests may run in several processes (``-n 2``), which share one server. Tests that the machine cannot run are
+skipped, and the reasons are listed at the end. If ``ESDEDUP_SHARED`` is set, every skip counts as a failure.
 """
 
 import asyncio
@@ -24,27 +23,27 @@ SHARED = os.environ.get("ESDEDUP_SHARED")
 
 exploring.load_profile()
 
-# Java in embedded nodes: in the minutes that they live, its second compiler takes more time than it saves.
+# For Java in embedded nodes, which live for minutes: its second compiler takes more time than it saves.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-# Where several processes share the work, files that take long come first, so that none is left over alone.
+# If several processes share the work, slow files run first, so that none of them is left for the end.
 LONG_FILES = (
     *("test_opensearch", "test_restart", "test_code_blocks", "test_versions", "test_embedded"),
     *("test_frame", "test_maintenance", "test_damage", "test_crashes", "test_store", "test_lists"),
     *("test_threads", "test_following", "test_sidecar_pair", "test_sidecar_doors", "test_distribution"),
 )
 
-# Parameters for ways in which the same holds: a profile, how a forest finds its nodes, whether a server goes
-# silent, the shards of many articles, a time zone, and the window and language of a browser.
+# Parameters that make no difference to a result: profile, look-up of nodes, whether a server goes silent,
+# shards of many articles, time zone, and the window and language of a browser.
 _WAYS, _IN_ALL_WAYS = {"profile", "lookup", "is_away", "corpus", "zone", "window"}, {"contract", "unit"}
 
-# What the process that others are started from holds until all of them have ended.
+# Resources that the main process holds until all worker processes have ended.
 _held = pytest.StashKey[contextlib.ExitStack]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # Before Hypothesis reads its option.
+    # Runs before Hypothesis reads the option.
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(exploring.SEED)
 
@@ -54,7 +53,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Before the processes that share the work start, start the server that they share."""
+    """Start the shared server before the worker processes start."""
     options = session.config.option
     if options.numprocesses and not options.collectonly:
         held = session.config.stash[_held] = contextlib.ExitStack()
@@ -79,10 +78,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield tests on a node in one of their ways for each combination of their other parameters.
+    """Yield each test once for each combination of its parameters other than `_WAYS`.
 
-    The number of the way is that of the test's name, so that all ways occur among the tests. The laws
-    (`contract`) are tested in all of them, and by night everything is.
+    The choice among its ways depends on the test's name, so that all ways occur among the tests. Unit and
+    contract tests run in all ways, and by night all tests do.
     """
     ways: dict[str, dict[tuple[str, ...], list[pytest.Item]]] = {}
     for item in items:
@@ -99,7 +98,7 @@ def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine in an event loop of its own."""
+    """Run a test that is a coroutine in its own event loop."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     named = inspect.signature(pyfuncitem.obj).parameters
@@ -119,19 +118,19 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name what was missing, and how many tests were skipped for it."""
+    """List the reasons for which tests were skipped, with their numbers."""
     skipped = collections.Counter(
         report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ())
     )
     if skipped:
-        terminalreporter.section("skipped for what this machine lacks")
+        terminalreporter.section("skipped on this machine")
         for reason, count in skipped.most_common():
             terminalreporter.line(f"{count} skipped: {reason}")
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with real articles; not part of the project."""
+    """Return the folder with real articles, which is not part of the project."""
     if not SHARED:
         pytest.skip("ESDEDUP_SHARED does not name the folder with real articles")
     return Path(SHARED)
@@ -159,7 +158,7 @@ def index_name(es: Elasticsearch) -> Iterator[Names]:
 
 @pytest.fixture(scope="session")
 def unchanged(es: Elasticsearch) -> Iterator[tuple[str, str]]:
-    """An index of the sample's articles, and its forest, for all tests that only read: writes are refused."""
+    """Yield an index of the sample and its forest, shared by all tests that only read; it refuses writes."""
     from esdedup.fingerprint.profile import DEFAULT
     from tests.support.forests import feed_sample
 

@@ -1,4 +1,4 @@
-"""The contract of every store: the forest over it follows the laws for any batches."""
+"""The contract of every store: with it, a forest follows the laws for any batches."""
 
 import dataclasses
 import secrets
@@ -48,18 +48,18 @@ def _run(*each: tuple[int, int]) -> list[Arrival]:
     return [Arrival(f"{node:016x}", at) for node, at in each]
 
 
-# Between two roots of which the one has as many leaves as the other: the earlier one wins.
+# Between two roots with equally many leaves, the earlier one wins.
 TIE = _run((A, 0), (A | 1 << 50, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0))
-# In three blocks: what differs in another one too has no key in common.
+# Bits in three blocks. Texts that differ in another block as well have no key in common.
 ELSEWHERE = [1 << 63 | 1 << 40 | 1 << 30, 1 << 62 | 1 << 41 | 1 << 31]
-# Nearer to the earlier root, but the later one has more leaves, to which only their root leads.
+# Nearer to the earlier root, but the later one has more leaves, which are found only through their root.
 CLOSE = 0b11111 << 20
 MORE_LEAVES = _run((A, 0), (CLOSE, 0), *((CLOSE | bits, 0) for bits in ELSEWHERE), (0b11 << 20, 0))
-# The earlier root had more of them, which have expired.
+# The earlier root had more leaves, but they have expired.
 FEWER_LIVE = _run(
     *((A, 0), (A | 1 << 50, 0), (A | 1 << 51, 0), (A, 60), (B, 60), (B | 1 << 50, 60), (BETWEEN, 130))
 )
-# One batch in which the first choice, by leaves, decides between which roots the second is.
+# In this batch, the first choice by leaves decides which roots the second choice has.
 OTHER = BETWEEN | 0b111111 << 40
 CHOICES = _run(
     *((A, 0), (B, 0), (B | ELSEWHERE[0], 0), (OTHER, 0), (OTHER | 1 << 50, 0)),
@@ -72,12 +72,12 @@ def _bits(*each: set[int]) -> list[Arrival]:
 
 
 FAR, NEAR_A = 0xFFFF << 40, A | 1
-# One batch that lasts longer than nodes live: an id has two lives in it, and only the second must stay.
+# One batch that spans more than the retention: a node expires and is recreated; only the latter must stay.
 REFRESHED_THEN_REBORN = _run((A, 0), (A, 20), (FAR, 200), (A, 200), (NEAR_A, 200))
 LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 2, 200))
-# A root comes back as another's leaf, while its leaf of old is still in memory.
+# An expired root returns as a leaf of another root while its former leaf is still in memory.
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
-# A page without a node gets none as long as it is remembered, and hides no other text; then it may get one.
+# A content hash without a node gets none while it is remembered, and affects no others; later it may get one.
 PAGE_WITHOUT_NODE = [
     (Arrival(None, 0, page=1), "without_fingerprint"),
     (Arrival(f"{A:016x}", 0, page=1), "without_fingerprint"),
@@ -92,15 +92,15 @@ PAGE_WITHOUT_NODE = [
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])
-def test_a_hash_without_a_node_keeps_none_in_memory(size: int) -> None:
+def test_a_hash_without_a_node_stays_so_in_memory(size: int) -> None:
     store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     for batch in batches(PAGE_WITHOUT_NODE, [size]):
         _assert_kinds(store, model, batch)
 
 
-# Restarts come before each arrival that is answered by what was stored of the page.
+# Each restart precedes an arrival that is answered by the stored content hash.
 @pytest.mark.parametrize(("size", "restarts"), [(1, set()), (1, {0, 3, 5, 7}), (9, set())])
-def test_a_hash_without_a_node_keeps_none_in_elasticsearch(
+def test_a_hash_without_a_node_stays_so_in_elasticsearch(
     es: Elasticsearch, elastic_stores: MakeStores, size: int, restarts: set[int]
 ) -> None:
     name, open_store = elastic_stores()
@@ -136,7 +136,7 @@ def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) 
         assert_follows_model(store, model, batch)
 
 
-# By day, those that store nodes differently.
+# By day, only the two look-ups that store nodes differently.
 @pytest.fixture(params=list(LOOKUPS) if EFFORT > 1 else ["searched", "in memory"])
 def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
@@ -202,7 +202,7 @@ def _assert_elasticsearch_follows(
             store.close()
             store = open_store()
     list(store.expiring())
-    # Exactly the live nodes are left, as the laws have them.
+    # Exactly the nodes that are live by the laws are left.
     live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
     index = store.writer.index
     # A log forgets nodes some time after they have expired.
@@ -214,7 +214,7 @@ def _assert_elasticsearch_follows(
     store.close()
 
 
-# What a log has of a batch is one document.
+# Look-ups that store a document for each node; a log stores one for each batch.
 with_documents = pytest.mark.parametrize("elastic_stores", ["searched", "both"], indirect=True)
 # So low that every search, bulk and cache reaches them.
 LOW_LIMITS = Limits(
@@ -230,15 +230,15 @@ LOW_LIMITS = Limits(
 
 @examples(4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ordered_arrivals, batch_sizes)
-def test_the_limits_of_elasticsearch_cut_nothing_off(
+def test_limits_of_elasticsearch_do_not_change_results(
     elastic_stores: MakeStores,
     all_arrivals: list[Arrival],
     sizes: list[int],
 ) -> None:
-    _assert_limits_cut_nothing_off(elastic_stores(LOW_LIMITS), all_arrivals, sizes)
+    _assert_limits_change_nothing(elastic_stores(LOW_LIMITS), all_arrivals, sizes)
 
 
-def _assert_limits_cut_nothing_off(
+def _assert_limits_change_nothing(
     made: tuple[str, Callable[[], ElasticStore]], all_arrivals: list[Arrival], sizes: list[int]
 ) -> None:
     _, open_store = made
@@ -249,7 +249,7 @@ def _assert_limits_cut_nothing_off(
 
 
 class Interrupted(MemoryStore):
-    """Keeps some of what a plan writes, from the first on, as a crash in the middle of a batch does."""
+    """A store that keeps only the first records of a plan, as after a crash in the middle of a batch."""
 
     survivors = 2**31
 
@@ -268,7 +268,7 @@ class Interrupted(MemoryStore):
 def test_a_batch_repeated_after_a_crash_gets_its_roots(
     drawn: list[Arrival], before: int, size: int, survivors: int, time: int
 ) -> None:
-    """The batch is fed by the clock: all of it has one time."""
+    """All articles of the batch have the same time, as if the clock dated them."""
     store, model = Interrupted(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     earlier = drawn[:before]
     batch = [dataclasses.replace(each, time=time) for each in drawn[before : before + size]]
@@ -283,7 +283,7 @@ def test_a_batch_repeated_after_a_crash_gets_its_roots(
 
 
 class Distracted:
-    """A store in which a batch is decided and abandoned before each that counts."""
+    """A store in which another batch is decided and abandoned before each real one."""
 
     def __init__(self, store: Store, others: list[Arrival]) -> None:
         self._store = store
@@ -344,7 +344,7 @@ def test_elasticsearch_forgets_a_batch_that_was_abandoned(
 
 @with_documents
 def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic_stores: MakeStores) -> None:
-    """Roots and leaves alike: what a crash leaves of a batch is its beginning."""
+    """This includes roots and leaves, so a crash leaves only the beginning of a batch."""
     name, open_store = elastic_stores()
     store = open_store()
     assign(store, as_batch(_run((A, 0), (A | 1, 0), (B, 0), (B | 1, 0), (FAR, 0))), now_ms=NOW_MS)
@@ -362,7 +362,7 @@ def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic
 
 @with_documents
 def test_a_returning_content_hash_is_written_in_order(es: Elasticsearch, elastic_stores: MakeStores) -> None:
-    """Another page kept its node alive; a crash must not revive the hash before it arrives."""
+    """Another hash kept its node live; a crash must not revive this hash before its article arrives."""
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
     back, other = Arrival(f"{A:016x}", 0, page=1), Arrival(f"{A:016x}", 60, page=2)

@@ -1,4 +1,4 @@
-"""Data streams, which the embedded server lacks: answers as Elasticsearch's documentation has them."""
+"""Data streams, tested with the answers that Elasticsearch documents: the embedded server has none."""
 
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ BACKING = [f".ds-news-2026.11.2{day}-00000{day}" for day in (5, 6)]
 
 
 class Server:
-    """Stands for a client of a server with the data stream `news`, which has rolled over once."""
+    """A fake client of a server with the data stream `news`, which has rolled over once."""
 
     def __init__(self) -> None:
         self.indices = self

@@ -1,4 +1,4 @@
-"""The generated day and month: how articles arrive, what clusters come of them, and what stays limited."""
+"""The generated day and month: arrivals, the resulting clusters, and the measure of steady resources."""
 
 import dataclasses
 import itertools
@@ -32,7 +32,7 @@ def pages() -> list[CrawledPage]:
 
 
 def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[str | None]:
-    """Return the root of each text; they come in batches."""
+    """Assign texts in batches, and return the root of each."""
     articles = [str(number) for number in range(len(texts))]
     relation = relation_of(DEFAULT)
     store = MemoryStore(aging=Aging.of(retention=RETENTION), relation=relation)
@@ -52,11 +52,11 @@ def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[st
     return roots
 
 
-def test_the_day_is_made_of_what_it_promises(pages: list[CrawledPage]) -> None:
+def test_the_day_has_the_promised_composition(pages: list[CrawledPage]) -> None:
     again = list(itertools.islice(crawl(COUNT, sites=SITES), 100))
     assert again == pages[:100]
     stories = Counter(page.story for page in pages)
-    # Some languages have one site or two here, which have nobody to reprint from.
+    # Some languages have only one or two sites here, which have few others to reprint.
     assert 0.3 < 1 - len(stories) / COUNT < 0.6
     kinds = Counter(page.kind for page in pages)
     assert set(kinds) == {"article", "again", "bulletin", "lost"}
@@ -67,14 +67,14 @@ def test_the_day_is_made_of_what_it_promises(pages: list[CrawledPage]) -> None:
     assert all((page.body == "") == (page.kind == "lost") for page in pages)
 
 
-def test_clusters_stand_against_the_truth(pages: list[CrawledPage]) -> None:
+def test_clusters_match_the_truth(pages: list[CrawledPage]) -> None:
     times_ms = [int(page.when.timestamp() * 1_000) for page in pages]
     roots = assigned([page.text for page in pages], times_ms, [page.site for page in pages])
     shares = Truth(pages).counts(roots).where(np.ones(COUNT, bool))
     assert shares.positives > 1_000
-    # Most sites are hardly learned yet; `python -m benchmarks day` tells their first pages from later ones.
+    # Little is learned about most sites yet; `python -m benchmarks day` scores first pages separately.
     assert shares.precision > 0.9
-    # 0.87 was measured: of some pages, what is not learned yet leaves less in common than is needed, 0.66.
+    # 0.87 was measured: boilerplate not learned yet lowers the resemblance of some pages to less than 0.66.
     assert shares.recall > 0.85
 
 
@@ -132,7 +132,7 @@ def test_flatness_compares_days_after_the_first_retention() -> None:
     ratios = {row.case.split(",")[0]: row.ratio or 0.0 for row in flatness(growing)}
     assert min(ratio for what, ratio in ratios.items() if what != "articles") > 1.4
     assert ratios["articles"] < 0.7
-    # What comes before the first retention is over does not count.
+    # Days before the end of the first retention do not count.
     first = [dataclasses.replace(each, forest_bytes=0) if each.number < 7 else each for each in flat]
     assert [row.ratio for row in flatness(first)] == [1.0] * 5
     assert list(flatness(flat[:9])) == []

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta as b; b.build_wheel('dist'); b.build_sdist('dist')"
-# The crate is compiled, on a machine that may have much else to do.
+# The crate is compiled, possibly on a busy machine.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_000)]
 COPIED = (
     "core",
@@ -34,7 +34,7 @@ COPIED = (
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with both files, built from a copy, so that the checkout stays as it is."""
+    """Build both files from a copy, to leave the checkout unchanged; return their folder."""
     copy = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns("__pycache__", "target", "*.so")
     for name in COPIED:
@@ -42,7 +42,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in ROOT.iterdir():
         if path.is_file() and not path.name.startswith("."):
             shutil.copy(path, copy)
-    # What the crate depends on has been compiled in the checkout.
+    # Reuse the dependencies of the crate that have been compiled in the checkout.
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "core" / "target")}
     command = [sys.executable, "-c", BUILD]
     subprocess.run(command, cwd=copy, env=environment, check=True, capture_output=True, timeout=900)
@@ -50,7 +50,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_wheel_has_every_file_under_one_name(dist: Path) -> None:
+def test_the_wheel_has_every_file_of_the_package(dist: Path) -> None:
     with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
         names = set(wheel.namelist())
     metadata = {name for name in names if name.startswith("esdedup-")}
@@ -67,7 +67,7 @@ def test_the_wheel_has_every_file_under_one_name(dist: Path) -> None:
     assert names - metadata == expected | {"esdedup/_core.abi3.so"}
 
 
-def test_one_wheel_is_for_every_python(dist: Path) -> None:
+def test_one_wheel_serves_every_python_version(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     assert "-cp311-abi3-" in wheel.name
 
@@ -79,7 +79,7 @@ def test_the_wheel_is_small(dist: Path) -> None:
 
 
 @pytest.mark.slow
-def test_both_state_the_licence_and_carry_its_files(dist: Path) -> None:
+def test_both_distributions_contain_the_licence(dist: Path) -> None:
     with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
         information = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
         metadata = HeaderParser().parsestr(wheel.read(information).decode())

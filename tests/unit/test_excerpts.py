@@ -1,4 +1,4 @@
-"""The benchmark of excerpts: how texts are cut and changed, and what it counts."""
+"""The benchmark of excerpts: cutting and changing texts, and the outcomes that it counts."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_figure_is_changed_if_there_is_one() -> None:
 
 
 @pytest.mark.parametrize("order", [AFTER, BEFORE])
-def test_a_derived_text_is_joined_apart_or_wrong(order: str) -> None:
+def test_outcomes_of_derived_texts_are_recognised(order: str) -> None:
     texts = {each["id"]: each["text"] for each in list(sample.articles(3))}
     stories = Stories("sample", texts)
     first, second, third = texts

@@ -1,4 +1,4 @@
-"""The languages of the interface: which one a visitor gets, its catalogue, and how it writes things."""
+"""Languages of the interface: the choice for a visitor, catalogues, and formats of times and numbers."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ def catalogue(path: Path) -> Catalog:
 
 @pytest.fixture
 def messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
-    """The messages that stand in templates and modules."""
+    """Extract the messages of templates and modules."""
     monkeypatch.chdir(PROJECT)
     found = tmp_path / "messages.pot"
     options = ["-F", "pyproject.toml", "-k", "translatable", "-o", str(found), "esdedup"]
@@ -44,7 +44,7 @@ def test_every_message_has_exactly_one_translation(messages: Catalog) -> None:
     for message in translated:
         strings = [message.string] if isinstance(message.string, str) else list(message.string or ())
         assert (strings and all(strings)) or not message.id, message.id
-        # The same places of values, and the same number of forms.
+        # Placeholders and the number of plural forms are the same.
         assert not list(message.check(translated)), message.id
 
 
@@ -62,14 +62,14 @@ def test_every_message_has_exactly_one_translation(messages: Catalog) -> None:
         ("zh;q=x, ;q=1, ,, ;;;", "en"),
     ],
 )
-def test_the_browsers_wish(wish: str, code: str) -> None:
+def test_the_browsers_language_is_the_default(wish: str, code: str) -> None:
     assert chosen({"accept-language": wish}, {}) == code
     for choice in NAMES:
         assert chosen({"accept-language": wish}, {COOKIE: choice}) == choice
     assert chosen({"accept-language": wish}, {COOKIE: "xx"}) == code
 
 
-def test_how_times_and_numbers_are_written() -> None:
+def test_times_and_numbers_are_localised() -> None:
     english, chinese = language("en"), language("zh")
     time = "2026-11-21T08:00:00+02:00"
     assert english.moment(time) == "Nov 21, 2026, 06:00"
@@ -77,16 +77,16 @@ def test_how_times_and_numbers_are_written() -> None:
     for found in (english, chinese):
         assert [found.moment(value) for value in (None, "some day")] == ["", "some day"]
         assert found.ago("some day", NOW) == "some day"
-        # Outside the calendar, and as far as it reaches.
+        # A time outside the calendar, and the first day of the calendar.
         assert found.moment(2**52) == str(2**52)
         assert found.ago("0001-01-01T00:00:00Z", NOW)
-    for ago, said in {
+    for ago, expected in {
         timedelta(minutes=3): ("3 minutes ago", "3分钟前"),
         timedelta(hours=-2): ("in 2 hours", "2小时后"),
         timedelta(days=5): ("5 days ago", "5天前"),
         timedelta(days=30): ("Oct 23, 2026", "2026年10月23日"),
     }.items():
-        assert tuple(each.ago((NOW - ago).isoformat(), NOW) for each in (english, chinese)) == said
+        assert tuple(each.ago((NOW - ago).isoformat(), NOW) for each in (english, chinese)) == expected
     assert (english.number(12345), chinese.percent(0.934)) == ("12,345", "93%")
     minute_ms = 60_000
     assert [english.length(milliseconds) for milliseconds in (999, 59_999, 9 * 86_400_000 + 1)] == [
@@ -105,12 +105,12 @@ def test_how_times_and_numbers_are_written() -> None:
 
 
 def answer(path: str, query: str = "", **headers: str) -> Response:
-    """Ask for a page of an index that nobody serves."""
+    """Request a page while no Elasticsearch is reachable."""
     (got,) = requests("http://127.0.0.1:9", "news", [Request(path=path, query=query, headers=headers)])
     return got
 
 
-def test_a_page_is_in_the_language_that_was_chosen() -> None:
+def test_a_page_is_in_the_chosen_language() -> None:
     chinese = answer("/nowhere", **{"accept-language": "zh"})
     assert (chinese.status, chinese.headers["content-language"]) == (404, "zh")
     assert '<html lang="zh">' in chinese.body
@@ -131,11 +131,11 @@ def test_a_page_is_in_the_language_that_was_chosen() -> None:
         ("%2F%0D%0Ax%3A+1", "/%0D%0Ax:%201"),
     ],
 )
-def test_the_switch_leads_back_to_this_site(back: str, location: str) -> None:
+def test_the_language_switch_redirects_within_this_site(back: str, location: str) -> None:
     got = answer("/language", f"to=zh&back={back}")
     assert (got.status, got.headers["location"]) == (303, location)
     assert f"{COOKIE}=zh; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax" in got.headers["set-cookie"]
 
 
-def test_the_switch_refuses_other_languages() -> None:
+def test_the_language_switch_refuses_unknown_languages() -> None:
     assert answer("/language", "to=xx").status == 400

@@ -1,4 +1,4 @@
-"""The documents of what was learned, their number and size; and boilerplate counted by site."""
+"""Documents of learned boilerplate, their number and size; and boilerplate counted by site."""
 
 from typing import Any, cast
 
@@ -35,7 +35,7 @@ class Documents:
         return [len(each["state"]["changes"]) for each in self.by_id.values()]
 
     def opened(self) -> LearnedLog:
-        """Return what a new owner knows."""
+        """Return the log as a new owner reads it."""
         hits = [
             {"_id": name, "_source": each, "sort": [each["learned"]], "_seq_no": 0, "_primary_term": 1}
             for name, each in self.by_id.items()
@@ -43,7 +43,7 @@ class Documents:
         return LearnedLog("forest", [LearnedRecord.of_hits([hit], forest="forest") for hit in hits])
 
 
-def teach(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
+def learn_from(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
     log.boilerplate.begin()
     log.boilerplate.filter(passages, ids)
     documents = log.add(log.boilerplate.changes())
@@ -52,11 +52,11 @@ def teach(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> l
 
 
 @pytest.mark.parametrize("is_reopened", [False, True])
-def test_batches_of_one_page_take_few_documents(is_reopened: bool) -> None:
+def test_batches_of_one_page_need_few_documents(is_reopened: bool) -> None:
     passages, ids = PAGES
     log, documents = LearnedLog("forest", []), Documents()
     for at in range(len(ids)):
-        documents.write(teach(log, passages.of_texts(at, at + 1), ids[at : at + 1]))
+        documents.write(learn_from(log, passages.of_texts(at, at + 1), ids[at : at + 1]))
         log = documents.opened() if is_reopened else log
     kept_bytes = sum(documents.sizes)
     assert kept_bytes < 2_000 * len(ids)
@@ -65,7 +65,7 @@ def test_batches_of_one_page_take_few_documents(is_reopened: bool) -> None:
 
 
 def test_no_document_is_too_large_for_a_server() -> None:
-    """However many passages a batch brings."""
+    """Not even for a batch of 900,000 passages."""
     chance, page_count, each = np.random.default_rng(3), 300, 3_000
     passages = Passages.of(
         chance.integers(1, 2**64, page_count * each, np.uint64),
@@ -76,13 +76,13 @@ def test_no_document_is_too_large_for_a_server() -> None:
         text_count=page_count,
     )
     log, documents = LearnedLog("forest", []), Documents()
-    documents.write(teach(log, passages, chance.integers(1, 2**64, page_count, np.uint64)))
+    documents.write(learn_from(log, passages, chance.integers(1, 2**64, page_count, np.uint64)))
     assert len(documents.sizes) > 3
     assert max(documents.sizes) <= 1_000_000
 
 
 class AllLearned:
-    """Takes every passage for boilerplate."""
+    """Learned boilerplate that contains every passage."""
 
     def are_learned(self, hashes: np.ndarray[tuple[int], np.dtype[np.uint64]], site: str | None) -> object:
         return np.ones(len(hashes), bool)
@@ -101,7 +101,7 @@ def test_a_passage_counts_once_per_article_despite_dates() -> None:
     assert site.passages == (LearnedPassage(text="In 2001.", articles=2),)
 
 
-def test_counting_and_showing_of_passages_are_bounded() -> None:
+def test_counted_and_shown_passages_are_bounded() -> None:
     found = count(["Home\n\nWeather", "Home\n\nSports"], most_passages=2, longest_shown=5).result(9)
     assert found.sites[0].passages == (
         LearnedPassage(text="Home", articles=2),

@@ -1,6 +1,6 @@
-"""The schemes that the benchmark `layouts` compares find all that is near, and cost what their formulas say.
+"""The look-up schemes of the benchmark `layouts` find everything near, at the costs that formulas predict.
 
-And the arithmetic of the literature, put right: docs/lookup.md names the slips, and here are the sums.
+Tests also repeat the sums by which docs/lookup.md corrects the arithmetic of the literature.
 """
 
 import re
@@ -28,12 +28,12 @@ from benchmarks.lookup.schemes import (
 )
 from benchmarks.results import ROOT
 
-# What is usually said to be 8 billion, or 1 billion, fingerprints.
+# The number of fingerprints that the literature usually calls 8 billion, or 1 billion.
 LITERATURE = 2**34
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
-def test_a_scheme_finds_all_that_is_within_three_bits(scheme: Scheme) -> None:
+def test_a_scheme_finds_everything_within_three_bits(scheme: Scheme) -> None:
     random = np.random.default_rng(1)
     held = uniform(20, random)
     held = np.concatenate([held, *(arriving(held, uniform, 40, random)[::2] for _ in range(5))])
@@ -46,12 +46,12 @@ def test_a_scheme_finds_all_that_is_within_three_bits(scheme: Scheme) -> None:
 
 
 @pytest.mark.parametrize("scheme", [EXHAUSTIVE, *TABLES], ids=lambda scheme: scheme.name)
-def test_uniform_fingerprints_cost_what_the_formulas_say(scheme: Scheme) -> None:
+def test_costs_of_uniform_fingerprints_match_the_formulas(scheme: Scheme) -> None:
     random, count = np.random.default_rng(2), 1 << 18
     tables, arrivals = Tables(scheme, uniform(count, random)), 4_000
     read, found = tables.search(uniform(arrivals, random)) if scheme != EXHAUSTIVE else (count * arrivals, ())
     assert not found
-    # The number of candidates varies like a Poisson variable.
+    # The number of candidates has about a Poisson distribution.
     expected = scheme.candidates(count) * arrivals
     assert abs(read - expected) <= 5 * expected**0.5 + 5
     assert 0.9 * scheme.memory_bytes(count) <= tables.size_bytes / count <= scheme.memory_bytes(count) + 0.01
@@ -69,7 +69,7 @@ def test_a_hash_table_reads_each_requested_bucket() -> None:
     assert list(table.read(np.array([], np.uint64))) == []
 
 
-def test_what_is_calculated_adds_keys_and_candidates() -> None:
+def test_calculated_costs_add_keys_and_candidates() -> None:
     def row(scheme: Scheme, size: int, candidates: float, lookup_us: float) -> Lookup:
         return Lookup(
             table="",
@@ -90,7 +90,7 @@ def test_what_is_calculated_adds_keys_and_candidates() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 1.5e-9, 0.25, 12.5, 262_000.0, 17_200_000_000.0])
-def test_figures_are_read_as_they_are_shown(value: float) -> None:
+def test_shown_figures_can_be_read_back(value: float) -> None:
     assert number(figure(value)) == value
     assert (figure(None), number("")) == ("", None)
 
@@ -98,7 +98,7 @@ def test_figures_are_read_as_they_are_shown(value: float) -> None:
 @pytest.mark.parametrize(
     ("scheme", "stored_keys", "candidates"),
     [
-        # Each of the four tables holds all fingerprints, once: a bucket is not four times as large.
+        # Each of the four tables holds every fingerprint once, so buckets are not four times as large.
         (BLOCKS, 4, 4 * 2**18),
         # Six pairs of blocks of 13 bits, and four with the block of 12.
         (PAIRS, 10, 6 * 2**8 + 4 * 2**9),
@@ -123,17 +123,17 @@ def test_sums_of_the_document_are_right() -> None:
     ]
     assert [LITERATURE // 2**20, 2**30 // 2**20, 2**18 // 3] == [16_384, 1_024, 87_381]
     assert [10 * LITERATURE // 2**26, in_one_store] == [2_560, 8_388_608]
-    # Keys that do not name their block lead to four times as many.
+    # Keys without the number of their block find four times as many candidates.
     assert 4 * in_one_store == 4 * BLOCKS.candidates(2**37)
 
 
-def test_no_schemes_differ_by_87_381() -> None:
+def test_no_schemes_differ_by_a_factor_of_87_381() -> None:
     read = [LITERATURE, *(scheme.candidates(LITERATURE) for scheme in SCHEMES)]
     quotients = [one / other for one in read for other in read]
     assert not [each for each in quotients if each == pytest.approx(87_381, rel=0.01)]
 
 
-def test_expansion_within_three_bits_asks_for_43_745_values() -> None:
+def test_expansion_within_three_bits_looks_up_43_745_values() -> None:
     assert EXPANSION.asked_keys == ALL_VARIANTS.stored_keys == sum(comb(64, bits) for bits in range(4))
 
 

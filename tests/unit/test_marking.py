@@ -1,4 +1,4 @@
-"""Pages hold up nobody: neither the event loop, nor visitors while what a forest has learned is read."""
+"""Pages block neither the event loop, nor visitors while learned boilerplate is being read."""
 
 import asyncio
 import threading
@@ -24,7 +24,7 @@ FOUND = LeftOut(passages=0, letters=0, of_passages=1, of_letters=8, spans=())
 
 
 class Reader:
-    """Reads what has been learned when it is allowed to."""
+    """A fake reader that waits until a test lets it read the learned boilerplate."""
 
     def __init__(self) -> None:
         self.is_free = asyncio.Event()
@@ -55,12 +55,12 @@ async def test_visitors_do_not_wait_for_a_loading_forest() -> None:
     reader.is_free.set()
     found = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
     assert all(each is FOUND for each in found)
-    # The forest is not asked for more within a second.
+    # The forest is not read again within a second.
     assert reader.asked[1:] == [("some text", "a.example", False)] * 5
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_known_boilerplate_is_used_while_more_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "_UPDATE_INTERVAL_S", 0.0)
     reader = Reader()
     marks = Marking(cast("AsyncReader", reader))
@@ -79,7 +79,7 @@ async def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytes
     await marks.end()
 
 
-# Only a stopped event loop makes the test wait so long.
+# The test waits so long only if the event loop is blocked.
 _PATIENCE_S = 5.0
 ARTICLE = FullArticle(
     id="1", index="news", title=None, source=None, published_at=None, url=None, root=None, text="some text"
@@ -90,26 +90,24 @@ _READER = cast("AsyncReader", None)
 
 
 class _Marking(Marking):
-    """Knows nothing."""
-
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
         return "not known"
 
 
-def has_gone_on(started: Callable[[Callable[[], bool]], Awaitable[Any]]) -> bool:
-    """Return whether the event loop runs while the work that `started` gets is done."""
-    gone_on = threading.Event()
+def loop_runs_during(started: Callable[[Callable[[], bool]], Awaitable[Any]]) -> bool:
+    """Return whether the event loop runs while the work passed to `started` is done."""
+    loop_has_run = threading.Event()
 
-    async def beside() -> None:
-        gone_on.set()
+    async def run_in_loop() -> None:
+        loop_has_run.set()
 
     async def both() -> tuple[Any, None]:
-        return await asyncio.gather(started(lambda: gone_on.wait(_PATIENCE_S)), beside())
+        return await asyncio.gather(started(lambda: loop_has_run.wait(_PATIENCE_S)), run_in_loop())
 
     return bool(asyncio.run(both())[0])
 
 
-def test_an_operation_computes_beside_the_event_loop() -> None:
+def test_operations_do_not_block_the_event_loop() -> None:
     async def started(work: Callable[[], bool]) -> bool:
         def operation() -> Requests[bool]:
             is_free = work()
@@ -119,10 +117,10 @@ def test_an_operation_computes_beside_the_event_loop() -> None:
         async with AsyncElasticsearch("http://127.0.0.1:9") as client:
             return await execute_async(client, operation())
 
-    assert has_gone_on(started)
+    assert loop_runs_during(started)
 
 
-def test_a_page_compares_texts_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparing_texts_does_not_block_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     async def started(work: Callable[[], bool]) -> bool:
         seen: list[bool] = []
 
@@ -141,4 +139,4 @@ def test_a_page_compares_texts_beside_the_event_loop(monkeypatch: pytest.MonkeyP
         await shown_text.shown_text(visit, ARTICLE, ARTICLE)
         return seen == [True]
 
-    assert has_gone_on(started)
+    assert loop_runs_during(started)

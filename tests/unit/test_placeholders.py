@@ -1,4 +1,4 @@
-"""How placeholders are noticed among articles."""
+"""Detecting placeholders among articles."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def noticed(text: str, titles: list[str], sites: list[str] | None = None) -> lis
             ["渡轮重新启航", "市议会讨论停车费", "门将手指骨折", "小麦价格下跌", "博物馆买下古钟"],
             True,
         ),
-        # A flash under the titles that each site has given it; one title; one site.
+        # A news flash with a different title on each site; a single title; too few titles.
         (FLASH, EDITED, False),
         (WALL, UNRELATED[:1] * 50, False),
         (WALL, UNRELATED[:4], False),
@@ -57,7 +57,7 @@ def test_a_placeholder_is_noticed_once() -> None:
     assert noticed(WALL, UNRELATED) == [False] * 4 + [True, False]
 
 
-def test_the_latest_clusters_are_watched() -> None:
+def test_only_the_latest_clusters_are_watched() -> None:
     watch = PlaceholderWatch(max_clusters=1)
     for at, title in enumerate(UNRELATED):
         assert not watch.add("one", WALL, title=title, site=f"{at}.example")

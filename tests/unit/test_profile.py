@@ -1,4 +1,4 @@
-"""Profiles: what decides a fingerprint."""
+"""Profiles: labels, and settings that are refused or accepted."""
 
 import dataclasses
 from typing import Any
@@ -10,7 +10,7 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.text.weights import Tf, WordTable
 
 
-def test_labels_tell_profiles_apart() -> None:
+def test_different_profiles_have_different_labels() -> None:
     changed = [
         KEYWORDS,
         KEYWORDS.with_changes(keyword_count=5),
@@ -33,11 +33,10 @@ def test_labels_tell_profiles_apart() -> None:
 
 
 def test_labels_do_not_change() -> None:
-    """Data that was made with a changed profile is found again by its label.
+    """Data made with a changed profile is identified by the label of the profile.
 
-    The digests cover every threshold. If one changes here without a change to the line, a released profile
-    has changed: raise its `version` (CONTRIBUTING.md), or forests made before would be refused by their own
-    label.
+    The digests cover every threshold. If the digest of an unchanged line changes, a released profile has
+    changed: raise its `version` (CONTRIBUTING.md), or existing forests are refused because of their label.
     """
     assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-4-46a1578a"
     assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-5-eeda1ac8"
@@ -52,14 +51,12 @@ def test_labels_do_not_change() -> None:
         (CLASSIC, 0.7, "a resemblance goes with the profile verified, not with classic"),
     ],
 )
-def test_a_resemblance_that_makes_no_sense_is_refused(
-    profile: Profile, resemblance: float, message: str
-) -> None:
+def test_an_invalid_resemblance_is_refused(profile: Profile, resemblance: float, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         profile.with_changes(resemblance=resemblance)
 
 
-def test_an_unknown_profile() -> None:
+def test_an_unknown_profile_is_refused() -> None:
     with pytest.raises(SettingError, match="classic"):
         get_profile("nonsense")
 
@@ -86,7 +83,7 @@ def test_an_unknown_profile() -> None:
         (CLASSIC, {"keyword_count": 3}, "keyword_count contradicts .* 'longest-sentence'"),
         (VERIFIED, {"keyword_count": 3}, "keyword_count contradicts .* 'halves'"),
         (VERIFIED, {"weighting": Tf()}, "the weighting 'tf' contradicts .* 'halves'"),
-        # The label has only its name.
+        # The label contains only the name of a weighting.
         (CLASSIC, {"weighting": Tf("tf-idf")}, "the weighting 'tf-idf' exists: give your own another name"),
         (CLASSIC, {"agreement": Agreement()}, "an agreement contradicts .* 'longest-sentence'"),
         (VERIFIED, {"representation": "keywords"}, "an agreement contradicts .* 'keywords'"),
@@ -112,6 +109,6 @@ def test_a_profile_that_contradicts_itself_is_refused(
         (VERIFIED, {"representation": "keywords", "agreement": None, "keyword_count": 1}),
     ],
 )
-def test_the_ends_of_ranges_are_inclusive(profile: Profile, change: dict[str, Any]) -> None:
+def test_the_bounds_of_ranges_are_inclusive(profile: Profile, change: dict[str, Any]) -> None:
     changed = dataclasses.replace(profile, **change)
     assert {name: getattr(changed, name) for name in change} == change

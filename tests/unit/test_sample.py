@@ -1,4 +1,4 @@
-"""The demo's corpus: the same every time, well formed, and clustered as it was told."""
+"""The corpus of the demo: reproducible, well formed, and clustered as generated."""
 
 import re
 from collections import Counter
@@ -22,28 +22,28 @@ def is_chinese(text: str) -> bool:
     return len(re.findall("[\u4e00-\u9fff]", text)) > len(text) / 3
 
 
-def test_the_same_every_time() -> None:
+def test_the_corpus_is_reproducible() -> None:
     assert list(articles(200)) == list(articles(200)) == [each.article for each in samples(200)]
     assert list(articles(200, seed=1)) != list(articles(200))
 
 
-def test_the_package_has_it(corpus: list[Sample]) -> None:
+def test_the_package_contains_the_corpus(corpus: list[Sample]) -> None:
     assert list(packed.articles()) == [each.article for each in corpus]
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 100])
-def test_as_many_as_wanted(count: int) -> None:
+def test_the_number_of_articles_can_be_chosen(count: int) -> None:
     assert len(samples(count)) == count
 
 
-def test_what_an_article_has(corpus: list[Sample]) -> None:
+def test_articles_are_well_formed(corpus: list[Sample]) -> None:
     assert len(corpus) == COUNT
     for article in (each.article for each in corpus):
         assert list(article) == ["id", "title", "text", "source", "published_at", "url"]
         assert (urlsplit(article["url"]).hostname or "").endswith(".example")
         assert len(re.findall("[.?!。？！”]", article["text"])) > 3
         assert "\n\n" in article["text"]
-        # Nothing of the grammar is left.
+        # No symbols of the grammar are left.
         assert not re.search(r"[][{}@]|//", article["title"])
         assert not re.search(r"[][{}@|]|//", article["text"])
     for field in ("id", "url"):
@@ -52,7 +52,7 @@ def test_what_an_article_has(corpus: list[Sample]) -> None:
     assert len(hosts) == len(dict(hosts)) == 40
 
 
-def test_five_weeks_in_order(corpus: list[Sample]) -> None:
+def test_articles_cover_five_weeks_in_order(corpus: list[Sample]) -> None:
     times = [each.article["published_at"] for each in corpus]
     assert times == sorted(times)
     earliest, latest = (datetime.fromisoformat(each) for each in (times[0], times[-1]))
@@ -71,7 +71,7 @@ def test_the_corpus_has_two_languages(corpus: list[Sample]) -> None:
     assert 60 < min(english) <= max(english) < 350
 
 
-def test_stories_of_all_sizes(corpus: list[Sample]) -> None:
+def test_the_corpus_has_stories_of_all_sizes(corpus: list[Sample]) -> None:
     copies = sorted(Counter(each.story for each in corpus).values(), reverse=True)
     assert copies[:2] == [150, 150]
     assert sum(30 <= each <= 60 for each in copies) > 10
@@ -79,14 +79,14 @@ def test_stories_of_all_sizes(corpus: list[Sample]) -> None:
     assert sum(each <= 3 for each in copies) > len(copies) / 2
 
 
-def test_it_is_clustered_as_it_was_told() -> None:
-    """Bulletins of other days are kept apart; only what was cut down or rewritten a lot may stand alone."""
-    told = samples(600)
-    roots = [answer.root for answer in assigned([each.article["text"] for each in told])]
-    right = pairs((each.story, root) for each, root in zip(told, roots, strict=True))
+def test_clusters_match_the_generated_stories() -> None:
+    """Bulletins of different days stay apart; only heavily cut or rewritten copies may be missed."""
+    generated = samples(600)
+    roots = [answer.root for answer in assigned([each.article["text"] for each in generated])]
+    right = pairs((each.story, root) for each, root in zip(generated, roots, strict=True))
     assert right / pairs(roots) > 0.99
-    # 0.867 was measured: most of the others resemble the first of their story by 0.4 to 0.65.
-    assert right / pairs(each.story for each in told) > 0.85
+    # 0.867 was measured; most missed copies resemble the first article of their story by 0.4 to 0.65.
+    assert right / pairs(each.story for each in generated) > 0.85
 
 
 def pairs(groups: Iterable[Hashable]) -> int:

@@ -1,4 +1,4 @@
-"""The owner's thread: jobs in order, each with its own result, until its holder ends; and when it deletes."""
+"""The owner's thread, which runs jobs in order until nobody holds it, and its schedule of expiry."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from esdedup.errors import ServerUnavailable
 from esdedup.serial_thread import SerialThread
 
 
-def test_jobs_are_done_in_their_order_whatever_they_raise() -> None:
+def test_jobs_run_in_order_even_if_some_raise() -> None:
     done: list[int] = []
     thread = SerialThread("test")
 
@@ -35,12 +35,12 @@ def test_jobs_are_done_in_their_order_whatever_they_raise() -> None:
 
 
 def test_a_job_runs_even_if_nobody_waits() -> None:
-    goes_on = threading.Event()
+    may_end = threading.Event()
     thread = SerialThread("test")
-    thread.begin(goes_on.wait)
+    thread.begin(may_end.wait)
     forgotten = thread.begin(lambda: 1)
     assert not forgotten.cancel()
-    goes_on.set()
+    may_end.set()
     assert forgotten.result() == 1
 
 
@@ -64,7 +64,7 @@ SerialThread("idle").begin(lambda: None).result()
     began_s = time.monotonic()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, b"done\n")
-    # Threads that do nothing are not waited for.
+    # The process does not wait for idle threads.
     assert time.monotonic() - began_s < 4
 
 
@@ -84,12 +84,12 @@ def test_a_forked_process_waits_for_no_thread() -> None:
     program = """
 import os, sys, threading
 from esdedup.serial_thread import SerialThread
-thread, goes_on = SerialThread("parent's"), threading.Event()
-thread.begin(goes_on.wait)
+thread, may_end = SerialThread("parent's"), threading.Event()
+thread.begin(may_end.wait)
 if (child := os.fork()) == 0:
     sys.exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-goes_on.set()
+may_end.set()
 """
     began_s = time.monotonic()
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
@@ -98,7 +98,7 @@ goes_on.set()
 
 
 class Deletion:
-    """Takes two steps, or fails at the second."""
+    """An expiry that takes two steps, or fails at the second."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -124,12 +124,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now_s
 
 
-def test_it_deletes_on_schedule(clock: list[float]) -> None:
+def test_nodes_are_expired_on_schedule(clock: list[float]) -> None:
     schedule = ExpirySchedule(Deletion(), every_s=60, first_after_s=10)
     assert leaves(schedule, 1) == [None]
     clock[0] += 10
     assert leaves(schedule, 4) == [1, 2, None, None]
-    # From the beginning of a deletion to that of the next, however long it takes.
+    # The interval runs from the beginning of one expiry to the beginning of the next.
     clock[0] += 59
     assert leaves(schedule, 1) == [None]
     clock[0] += 1
@@ -138,7 +138,7 @@ def test_it_deletes_on_schedule(clock: list[float]) -> None:
     assert leaves(schedule, 4) == [2, None, 1, 2]
 
 
-def test_nothing_goes_on_that_was_abandoned_or_failed(clock: list[float]) -> None:
+def test_an_abandoned_or_failed_expiry_is_not_continued(clock: list[float]) -> None:
     deletion = Deletion()
     schedule = ExpirySchedule(deletion, every_s=60)
     assert leaves(schedule, 1) == [1]

@@ -1,4 +1,4 @@
-"""Edits of stories: an article's story equals that of a model that goes through all articles."""
+"""Edits of stories: an article's story equals that of a model, which examines all articles."""
 
 import itertools
 import time
@@ -30,17 +30,17 @@ def edit_lists(draw: st.DrawFn) -> list[Edit]:
         stories = Stories(edits)
         kind = draw(st.sampled_from(("merge", "split", "move", "undo")))
         one, other = draw(st.permutations(TEXTS))[:2]
-        said: dict[str, Any] = {"number": number, "kind": kind, "by": "A. Chen", "at_ms": number}
+        values: dict[str, Any] = {"number": number, "kind": kind, "by": "A. Chen", "at_ms": number}
         if kind == "undo":
             left = [edit.number for edit in edits if edit.number not in stories.undone]
             if left:
-                edits.append(Edit(**said, undoes=draw(st.sampled_from(left))))
+                edits.append(Edit(**values, undoes=draw(st.sampled_from(left))))
         elif kind == "merge":
-            edits.append(Edit(**said, into=stories.of(*one), stories=(stories.of(*other),)))
+            edits.append(Edit(**values, into=stories.of(*one), stories=(stories.of(*other),)))
         else:
             into = new_story(number, at_ms=number) if kind == "split" else stories.of(*other)
-            edits.append(Edit(**said, into=into, texts=(text_key(*one),)))
-    # Where nothing could be undone, a number would be missing.
+            edits.append(Edit(**values, into=into, texts=(text_key(*one),)))
+    # Numbers are missing where there was nothing to undo.
     renumbered = {edit.number: at for at, edit in enumerate(edits, 1)}
     return [
         edit.model_copy(
@@ -54,7 +54,7 @@ def edit_lists(draw: st.DrawFn) -> list[Edit]:
 
 
 @given(edit_lists())
-def test_stories_are_those_of_the_model(edits: list[Edit]) -> None:
+def test_stories_match_the_model(edits: list[Edit]) -> None:
     stories = Stories(edits)
     assert {(root, text): stories.of(root, text) for root, text in TEXTS} == by_model(edits, TEXTS)
 
@@ -64,13 +64,13 @@ def test_articles_that_edits_may_have_changed_are_found(edits: list[Edit], known
     known = min(known, len(edits))
     roots, texts = touched_since(edits, known)
     for root, text in TEXTS:
-        # Also those that have the story of before again: somebody may still write the one in between.
+        # Even an article that has its former story again: a process may still write the one in between.
         if len({Stories(edits[:at]).of(root, text) for at in range(known, len(edits) + 1)}) > 1:
             assert root in roots or text_key(root, text) in texts
     assert touched_since(edits, len(edits)) == (set(), set())
 
 
-def test_a_long_chain_of_merges_is_followed_at_once() -> None:
+def test_a_long_chain_of_merges_is_followed_quickly() -> None:
     edits = [
         Edit(
             number=number, kind="merge", by="A", at_ms=number, into=f"r{number}", stories=(f"r{number - 1}",)
@@ -80,15 +80,15 @@ def test_a_long_chain_of_merges_is_followed_at_once() -> None:
     began_s = time.monotonic()
     roots, _ = touched_since(edits, 0)
     assert len(roots) == 40_000
-    # A step for each pair would take minutes.
+    # A quadratic number of steps would take minutes.
     assert time.monotonic() - began_s < 20
 
 
-def test_stories_merged_both_ways_after_an_undo_resolve() -> None:
-    said = [("r1", "r2"), ("r2", "r1"), ("r3", "r1")]
+def test_circular_merges_resolve_to_one_story() -> None:
+    values = [("r1", "r2"), ("r2", "r1"), ("r3", "r1")]
     edits = [
         Edit(number=number, kind="merge", by="A", at_ms=number, into=into, stories=(story,))
-        for number, (into, story) in enumerate(said, 1)
+        for number, (into, story) in enumerate(values, 1)
     ]
     for some in itertools.permutations(edits):
         assert len({Stories(some).of(each, each) for each in ("r1", "r2", "r3")}) == 1

@@ -1,4 +1,4 @@
-"""Only text reaches a terminal, no matter who wrote it."""
+"""Control characters in texts and titles do not reach a terminal."""
 
 import json
 import logging
@@ -13,13 +13,13 @@ from esdedup.cli.messages import VisibleFormatter, say, visible
 HOSTILE = "a\x1b[31mb\x9bc\x07d\u202ee\x7ff\u2028g\rh\ud800"
 
 
-def test_what_steers_a_terminal_is_written_out() -> None:
+def test_control_characters_are_escaped() -> None:
     assert visible(HOSTILE) == r"a\x1b[31mb\x9bc\x07d\u202ee\x7ff\u2028g\rh\ud800"
     for harmless in ("one line\nand another\tline", "Straße 三月 😀", "می‌خواهم", "a\u3000b"):
         assert visible(harmless) == harmless
 
 
-def test_every_way_out_writes_it_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_kinds_of_output_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     say(HOSTILE)
     output.print_json({"title": HOSTILE})
     output.print_counts(HOSTILE, {HOSTILE: 1})
@@ -37,9 +37,7 @@ def test_every_way_out_writes_it_out(capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(written.out.splitlines()[0]) == {"title": HOSTILE}
 
 
-def test_colours_of_our_own_remain(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_our_own_colours_remain(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     output.console().print("[bold]title[/bold]")

@@ -1,4 +1,4 @@
-"""The worked examples of the literature, by name: what it prints, against what we compute."""
+"""Worked examples of the literature: its published results against those of esdedup."""
 
 import zlib
 from collections.abc import Callable, Collection
@@ -49,14 +49,14 @@ def test_the_token_example_with_crc32(tokens: str, published: str) -> None:
     assert f"{reversed_within_bytes(ours, width=32):032b}" == published
 
 
-def test_the_token_example_of_its_tests() -> None:
+def test_the_token_example_of_the_packages_tests() -> None:
     """The test of the same package, whose later version prints all bits lowest first."""
     ours = simhash([(token, 1) for token in ("a", "few", "tokens")], width=32, token_hash=zlib.crc32)
     assert f"{ours:032b}"[::-1] == "11110011101010000100111100010111"
 
 
 def test_the_six_bit_example() -> None:
-    """Two words of the weighted sentence, 美国 (4) and 51区 (5), with hashes made up for them."""
+    """Two words of the weighted sentence, 美国 (4) and 51区 (5), with invented hashes."""
     hashes = {"美国".encode(): 0b100101, "51区".encode(): 0b101011}
     words = [("美国", 4), ("51区", 5)]
     # Each word alone, then both together.
@@ -88,8 +88,8 @@ SENTENCE_WEIGHTS = {
 def test_the_weighted_sentence_with_its_own_words_and_weights() -> None:
     """The example that the popular Chinese write-ups share (lanceyan.com, 2013).
 
-    Two of its words are not jieba's: 51区 and 9架. The write-ups print the hashes of two words, made up, of
-    six bits (`test_the_six_bit_example`), and no simhash of the sentence.
+    jieba does not know two of its words, 51区 and 9架. The write-ups print invented hashes of six bits for
+    two words (`test_the_six_bit_example`), but no simhash of the sentence.
     """
     words = Jieba(Dictionary.of_words(["51区", "9架"]))
     profile = CLASSIC.with_changes(segmenter=words, weighting=WordTable(SENTENCE_WEIGHTS))
@@ -98,13 +98,13 @@ def test_the_weighted_sentence_with_its_own_words_and_weights() -> None:
     features = Fingerprinter(profile).features(SENTENCE)
     assert {each.word: each.weight for each in features} == SENTENCE_WEIGHTS
     assert {each.count for each in features} == {1}
-    # Ours, by our hash of words: the signs of the same sums.
+    # Our simhash has the signs of the same sums, but with our hash of words.
     expected = simhash(SENTENCE_WEIGHTS.items())
     assert Fingerprinter(profile).fingerprint([SENTENCE]).signatures.tolist() == [expected]
 
 
 def test_the_weighted_sentence_without_a_dictionary() -> None:
-    """Why it needs one: jieba parts its two words, and their weights have no effect."""
+    """jieba alone splits the words 51区 and 9架, so their weights have no effect."""
     features = Fingerprinter(CLASSIC.with_changes(weighting=WordTable(SENTENCE_WEIGHTS))).features(SENTENCE)
     assert {each.word for each in features} == SENTENCE_WEIGHTS.keys() - {"51区", "9架"}
 
@@ -115,10 +115,10 @@ JULY_WEIGHTS = dict(zip(JULY_WORDS, [4, 5, 3, 1, 2, 3, 1, 2, 1, 5, 5], strict=Tr
 
 
 def test_the_sentence_of_july_with_its_eleven_weights() -> None:
-    """The other weighted sentence of the write-ups (blog.csdn.net/v_JULY_v); 之 is in it twice.
+    """The other weighted sentence of the write-ups (blog.csdn.net/v_JULY_v), which contains 之 twice.
 
-    jieba takes 之道 for a word; a dictionary in which it has the frequency 0 parts it. They print the hashes
-    of two words, made up, of six bits, and what these two give.
+    jieba takes 之道 for a word; a dictionary that gives it the frequency 0 splits it. The write-ups print
+    invented hashes of six bits for two words, and their sums.
     """
     (normal,) = normalise([JULY])
     expected = [word.casefold() for word in JULY_WORDS]
@@ -129,7 +129,7 @@ def test_the_sentence_of_july_with_its_eleven_weights() -> None:
     counted = {each.word: (each.count, each.weight) for each in Fingerprinter(profile).features(JULY)}
     weights = {word.casefold(): weight for word, weight in JULY_WEIGHTS.items()}
     assert counted == {word: (1, weight) for word, weight in weights.items()} | {"之": (2, 2)}
-    # Ours, by our hash of words: the signs of the same sums.
+    # Our simhash has the signs of the same sums, but with our hash of words.
     ours = simhash((word, weights[word]) for word in expected)
     assert Fingerprinter(profile).fingerprint([JULY]).signatures.tolist() == [ours]
     hashes = {b"CSDN": 0b100101, "博客".encode(): 0b101011}
@@ -139,7 +139,7 @@ def test_the_sentence_of_july_with_its_eleven_weights() -> None:
 
 
 def shingles(phrase: str) -> set[str]:
-    """Return the pairs of characters of a phrase, blanks too, each once: as its example takes them."""
+    """Return the set of pairs of adjacent characters of a phrase, including spaces, as in the example."""
     return {"".join(pair) for pair in pairwise(phrase)}
 
 
@@ -155,7 +155,7 @@ def test_the_features_of_the_cat_example() -> None:
 def test_cats_are_nearer_to_cats_than_to_ice_cream(
     features: Callable[[str], Collection[str]], width: int | str, token_hash: TokenHash
 ) -> None:
-    """For all features and hashes, at their own width and at that of fingerprints."""
+    """This holds for all features and hashes, at the width of the hash and at that of fingerprints."""
 
     bits, function = (64, token_hash.of_bytes) if width == 64 else (token_hash.bits, token_hash.function)
     mat, other_mat, ice = (
@@ -174,11 +174,11 @@ def test_the_cat_example_as_fingerprints(profile: Profile, segmenter: Segmenter)
 
 
 @pytest.mark.parametrize("degrees", [2, 10, 30, 60, 90, 120, 150, 178])
-def test_the_share_of_bits_that_differ_is_the_angle(degrees: int) -> None:
+def test_the_share_of_differing_bits_is_the_angle(degrees: int) -> None:
     """Charikar, STOC 2002: P[bit differs] = angle / π; `python -m benchmarks angle` draws it.
 
-    The bits of a pair are independent of each other, and pairs have words of their own, so the share has the
-    standard error of as many coins. The seeds are fixed, so the test fails always or never.
+    All bits are independent of each other, since each pair has its own words, so the share has the standard
+    error of as many coin tosses. The seeds are fixed, so the test fails always or never.
     """
     pairs = 150
     random = np.random.default_rng(degrees)

@@ -9,24 +9,25 @@ with Dedup(es) as dedup:
     helpers.bulk(es, dedup.enrich(actions))
     page = dedup.reader.list("news", sort="similar-desc")
 
-The names are in `__init__.pyi`. In addition, what they take and return is public in these modules:
+`__init__.pyi` lists the public names. These modules contain further public types, used by their parameters
+and results:
 
 - `esdedup.errors`: all errors;
-- `esdedup.reading.results`, `overview` and `versions` beside it, `esdedup.maintenance` and
-  `esdedup.neighbours.explanation`: parts of results;
-- `esdedup.reading.list_request`: the values of a list's parameters;
+- `esdedup.reading.results`, `esdedup.reading.overview`, `esdedup.reading.versions`, `esdedup.maintenance`
+  and `esdedup.neighbours.explanation`: parts of results;
+- `esdedup.reading.list_request`: the values of list parameters;
 - `esdedup.fingerprint.bands`: layouts of keys;
-- `esdedup.text.segmenters`, `weights` and `hashing` beside it: how words are cut, weighed and
-  hashed;
+- `esdedup.text.segmenters`, `esdedup.text.weights` and `esdedup.text.hashing`: segmentation, word weights
+  and word hashes;
 - `esdedup.web`: `create_app`.
 
-A name is imported when it is first used, so `import esdedup` alone costs nothing.
+Names are imported when they are first used, so `import esdedup` itself is fast.
 """
 
 import importlib
 from pathlib import Path
 
-# Each line is: from MODULE import NAME as NAME
+# Lines have the form: from MODULE import NAME as NAME
 _IMPORTS = (line.split() for line in Path(__file__).with_suffix(".pyi").read_text().splitlines())
 _MODULE_OF = {words[3]: words[1] for words in _IMPORTS if words[:1] == ["from"]}
 __all__ = list(_MODULE_OF)

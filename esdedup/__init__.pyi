@@ -1,4 +1,4 @@
-"""The names that programs import from `esdedup`, each once; `__init__.py` reads them from here."""
+"""The names that programs import from `esdedup`, each listed once; `__init__.py` reads them from here."""
 
 from esdedup.boilerplate.overrides import Override as Override
 from esdedup.boilerplate.overrides import Overrides as Overrides

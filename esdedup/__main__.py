@@ -1,4 +1,4 @@
-"""``python -m esdedup`` is the command ``esdedup``."""
+"""Runs the command ``esdedup`` as ``python -m esdedup``."""
 
 from esdedup.cli import main
 

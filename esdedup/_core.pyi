@@ -1,7 +1,7 @@
-"""The crate in `core/`: texts, what was learned, nodes in memory. Columns are bytes, to be read with numpy.
+"""The crate in `core/`: texts, learned boilerplate and nodes in memory. Columns are bytes for numpy arrays.
 
-A fault is a mistake in the crate at a text: ``FILE:LINE``, empty if there was none. Functions that return no
-faults raise `esdedup.errors.TextFailed`.
+A fault is a bug in the crate that a text triggered: ``FILE:LINE``, or "" if there was none. Functions that do
+not return faults raise `esdedup.errors.TextFailed`.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ _Answer = tuple[int, str | None, str | None, int, bytes, str | None, str | None]
 
 @final
 class Parsed:
-    """A batch of texts, cut into passages; they stay here while it is decided which are left out.
+    """A batch of texts, split into passages, which can be fingerprinted with or without some of the passages.
 
-    `left_out` is a byte for each passage, 1 to leave it out, or empty to leave out none.
+    `left_out` has a byte for each passage, 1 to leave it out; if it is empty, no passage is left out.
     """
 
     def __len__(self) -> int:
@@ -26,45 +26,45 @@ class Parsed:
 
     @property
     def content_hashes(self) -> bytes:
-        """The ids of the whole texts as pages: uint64; 0 for a text without letters and digits."""
+        """The content hashes of the whole texts: uint64; 0 for a text without letters and digits."""
 
     @property
     def are_cut(self) -> bytes:
-        """Which texts were longer than the limit, so that the rest is missing: bool."""
+        """Which texts were truncated because they exceeded the limit: bool."""
 
     @property
     def units(self) -> bytes:
-        """The length of each text, int64: a word or a number is 2, an East Asian character 1."""
+        """The length of each text in units, int64: a word or number counts 2, an East Asian character 1."""
 
     @property
     def faults(self) -> list[str]:
-        """The fault at which each text became an empty one, if any."""
+        """The fault of each text, which was replaced by an empty text if there was one."""
 
     @property
     def passages(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-        """Hashes, uint64; letters, int64; which are prose, bool; which have figures, bool; texts, int64."""
+        """Columns: hash, uint64; letters, int64; is prose, bool; has figures, bool; index of text, int64."""
 
     def signatures(
         self, left_out: bytes, min_letters: int, max_sentence_length: int
     ) -> tuple[bytes, bytes, bytes, list[str]]:
-        """Return signatures of `verified`, `SIGNATURE`, zeros for none; which exist, bool; letters, int64.
+        """Return signatures of `verified`, `SIGNATURE`, 0 if missing; which exist, bool; letters, int64.
 
-        Last come faults, here and below: those of now, and `faults`.
+        Here and below, the last item contains new faults and those of `faults`.
         """
 
     def longest_sentences(self, left_out: bytes, max_length: int) -> tuple[list[str], bytes, list[str]]:
-        """Return the longest sentence of each text, with rows of tables joined; letters, int64; faults."""
+        """Return the longest sentence of each text, joining the rows of a table; letters, int64; faults."""
 
     def whole_texts(self, left_out: bytes) -> tuple[list[str], bytes, list[str]]:
         """Return the normal form of each text; letters, int64; faults."""
 
     def longest_of_halves(self, left_out: bytes, max_sentence_length: int) -> list[list[str]]:
-        """Return the longest sentence of each half of each text, up to where hashing stops."""
+        """Return the longest sentence of each half of each text, truncated like hashed sentences."""
 
     def overlap(
         self, left_out: bytes, other: Parsed, left_out_of_other: bytes
     ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
-        """Count distinct runs of tokens for each pair of texts, and figures: the fields of `Overlap`."""
+        """Count distinct token runs and figures for each pair of texts: the fields of `Overlap`."""
 
 def parse(
     texts: Sequence[str],
@@ -79,25 +79,25 @@ def parse(
     Args:
         texts: With or without markup.
         max_length: How many characters to keep of each visible text.
-        keep_points: Whether the normal texts are kept, which all methods need that return strings.
-        character_hash: A factor, which is odd, and an offset, for hashes that no profile has.
-        threads: How many share the work on the texts, now and when fingerprints are made of them.
+        keep_points: Whether to keep the normal texts, which methods that return strings need.
+        character_hash: An odd factor and an offset for hashes that no profile uses.
+        threads: How many threads parse the texts, and later fingerprint them.
     """
 
 def locate(text: str, *, max_length: int) -> tuple[str, Parsed, bytes, bytes]:
-    """Return a visible text or its beginning, parsed, and where its passages start and end in it: int64."""
+    """Return a visible text, possibly truncated; the text parsed; passages' starts and ends in it: int64."""
 
 def visible_text(text: str, *, max_length: int) -> str:
-    """Return what is visible of a raw text; more than `max_length` characters of one that is longer."""
+    """Return the visible part of a raw text; if it is truncated, then only beyond `max_length` characters."""
 
 def normalise(texts: Sequence[str], *, max_length: int) -> tuple[list[str], bytes]:
-    """Return raw texts without markup, in their normal form, and which are only beginnings: bool."""
+    """Return raw texts without markup, in their normal form, and which of them were truncated: bool."""
 
 def normal_form(text: str) -> str:
     """Return the normal form of a text without markup."""
 
 def words(text: str) -> list[str]:
-    """Return the runs of letters, digits and the marks that belong to them of a normal text."""
+    """Return the runs of letters, digits and their marks in a normal text."""
 
 def letters(text: str) -> str:
     """Return the letters, digits and marks of a normal text."""
@@ -106,23 +106,23 @@ def weighted_simhashes(hashes: bytes, weights: bytes, starts: bytes) -> bytes:
     """Return the simhash of each group of weighted hashes: uint64.
 
     Args:
-        hashes: uint64, one group after the other.
-        weights: int64 each.
-        starts: The place where each group begins: int64, ascending from 0.
+        hashes: The hashes of all groups, one group after another: uint64.
+        weights: The weight of each hash: int64.
+        starts: The index at which each group begins: int64, ascending from 0.
     """
 
 @final
 class OverrideTable:
-    """Passages that a person has declared boilerplate, or text, on one site or on all."""
+    """Passages that a person has declared boilerplate or text, on one site or on all sites."""
 
     def __new__(cls, declared: Sequence[tuple[int, str | None, bool]]) -> OverrideTable:
-        """Take hashes of passages, the site or None for all, and whether they are boilerplate."""
+        """Create a table of passage hashes, sites (None for all sites), and whether they are boilerplate."""
 
 class Learner:
-    """The learner of boilerplate: what pages have taught; see `Boilerplate`. Threads may share it.
+    """Learns boilerplate from pages; see `Boilerplate`. Threads may share a learner.
 
-    Changes are made in steps, such as batches: `begin`, then `filter` or `apply`, then `keep` or `undo`. A
-    step may contain others. A panic is raised as an `EsdedupError`, and so is every call after it.
+    Changes are made in steps, such as batches: `begin`, then `filter_columns` or `apply`, then `keep` or
+    `undo`. Steps may be nested. A panic is raised as an `EsdedupError`, and so is every later call.
     """
 
     def __new__(
@@ -138,34 +138,34 @@ class Learner:
         """Return which passages of pages are left out, bool, and learn from them; see `Boilerplate.filter`.
 
         Args:
-            passages: Of the pages, as `Parsed.passages`.
-            ids: Of the pages: uint64.
-            names: Of the pages: their sites, articles and titles.
-            overrides: What counts instead of what is known.
+            passages: The passages of the pages (`Parsed.passages`).
+            ids: The content hashes of the pages: uint64.
+            names: The sites, articles and titles of the pages.
+            overrides: Declarations that take precedence over learned boilerplate.
         """
 
     def learn_rest(self) -> None:
-        """Learn from the pages of a block that is not full, as if no others would come."""
+        """Learn from an incomplete block of pages, as if no further pages would arrive."""
 
     def begin(self) -> None:
         """Begin a step."""
 
     def keep(self) -> None:
-        """End the last step, and keep its changes."""
+        """End the current step, and keep its changes."""
 
     def undo(self) -> None:
-        """End the last step, and undo its changes."""
+        """End the current step, and undo its changes."""
 
     def changes(self) -> Changes:
-        """Return the changes of the last step; raises `ValueError` if none has begun."""
+        """Return the changes of the current step; raises `ValueError` if no step has begun."""
 
     def everything(self) -> Changes:
-        """Return all that is known, as if one step had taught it: for comparisons."""
+        """Return everything learned, as the changes of a single step; for comparisons."""
 
     def apply(self, changes: Changes) -> None:
-        """Make the changes of a step that began after what is known; raises `ValueError` if it did not.
+        """Apply the changes of a step; raises `ValueError` unless it follows the changes applied so far.
 
-        The first changes may come after others that are outdated by now.
+        Older changes that are outdated may be missing before the first changes applied.
         """
 
     def learned_flags(self, hashes: bytes, site: str | None) -> bytes:
@@ -176,11 +176,11 @@ class Learner:
 
     @property
     def depth(self) -> int:
-        """How many steps have begun that were neither kept nor undone."""
+        """The number of nested steps that are in progress."""
 
     @property
     def last_page(self) -> int:
-        """The number of the last page, learned from or not."""
+        """The number of the last page, whether or not it was learned from."""
 
     @property
     def periods(self) -> tuple[int, int, int, int]:
@@ -188,25 +188,25 @@ class Learner:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that it takes."""
+        """The memory used, in bytes."""
 
     @property
     def is_torn(self) -> bool:
-        """Whether a panic has stopped a change halfway: begin anew."""
+        """Whether a panic interrupted a change, so that this object must be replaced."""
 
 @final
 class Changes:
-    """What a step has taught."""
+    """The changes that a step made to the learned boilerplate."""
 
     @staticmethod
     def of_columns(columns: Sequence[bytes]) -> Changes:
-        """Read what `columns` has returned; raises `ValueError` if no step has such changes."""
+        """Create changes from the result of `columns`; raises `ValueError` if they are invalid."""
 
     def columns(self) -> list[bytes]:
-        """Return the columns that `COLUMNS` names (boilerplate/changes.py)."""
+        """Return the columns listed in `COLUMNS` (`boilerplate/changes.py`)."""
 
     def then(self, later: Changes) -> Changes:
-        """Return both changes as one."""
+        """Return these and later changes, combined."""
 
     @property
     def page_count(self) -> int:
@@ -214,7 +214,7 @@ class Changes:
 
     @property
     def first_page(self) -> int:
-        """The number of the first new page; the one after the last if there is none."""
+        """The number of the first new page; without new pages, the number of the next page."""
 
     @property
     def last_page(self) -> int:
@@ -222,7 +222,7 @@ class Changes:
 
     @property
     def are_empty(self) -> bool:
-        """Whether there was no new page, and no block has ended."""
+        """Whether the step had no new page and completed no block."""
 
 @final
 class Relation:
@@ -236,51 +236,51 @@ class Relation:
         """Return the keys of each signature; see `neighbours.relation.Relation.terms`."""
 
     def pack(self, stored: _Node | _Page) -> bytes:
-        """Return a `StoredNode` or `StoredPage` in packed form; raises `ValueError` for odd values."""
+        """Return a `StoredNode` or `StoredPage` in packed form; raises `ValueError` for invalid values."""
 
     def unpack(self, packed: bytes) -> _Node | _Page | None:
-        """Return the fields of what was packed; None if it is of another length than nodes and pages have."""
+        """Return the fields of a packed node or page; None if the length fits neither."""
 
     def log(self, packed: Sequence[bytes]) -> tuple[bytes, int]:
-        """Return nodes and pages as a log has them, and the latest `seen_ms`; `ValueError` as `documents`."""
+        """Return nodes and pages in log format, and the latest `seen_ms`; raises as `documents`."""
 
     def entries(self, log: bytes) -> tuple[list[bytes | tuple[str, int, int]], bool]:
-        """Return the entries of a log up to the first unreadable one, and whether there is none.
+        """Return the entries of a log up to the first unreadable one, and whether all are readable.
 
-        Nodes and pages are packed; of an earlier node with new times there are its id, `seen_ms` and
-        `page_seen_ms`.
+        Nodes and pages are packed. If only the times of an earlier node changed, its entry consists of its
+        id, `seen_ms` and `page_seen_ms`.
         """
 
     def documents(self, packed: Sequence[bytes], layout: Layout) -> list[tuple[str, str]]:
-        """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
+        """Return the ids and JSON of packed nodes and pages; raises `ValueError` for invalid ones."""
 
     def are_equal(self, one: bytes, other: bytes) -> bool:
-        """Return whether all that is compared of two signatures is equal."""
+        """Return whether the compared parts of two signatures are equal."""
 
     def have_common_key(self, one: bytes, other: bytes) -> bool:
         """Return whether two signatures have a representative or an address in common."""
 
     def compare(self, one: bytes, other: bytes) -> bytes:
-        """Compare signatures of `verified`, row by row: in each the fields of `Comparison`, packed."""
+        """Compare signatures of `verified` row by row; return the packed fields of `Comparison` for each."""
 
 class NeighbourIndex:
-    """Signatures by row; see `neighbours.relation.NeighbourIndex`."""
+    """An index of signatures by row; see `neighbours.relation.NeighbourIndex`."""
 
     def __new__(cls, relation: Relation) -> Self: ...
     def add(self, signatures: bytes) -> None:
-        """Add signatures, one after the other: each is found by the representatives it is indexed under."""
+        """Add signatures in new rows, indexed by their representatives."""
 
     def pair_columns(self, signatures: bytes) -> tuple[bytes, bytes]:
-        """Return pairs of a position and a row near it: int64 each."""
+        """Return the pairs of a signature's position and a row that is near it: two int64 columns."""
 
     @property
     def size_bytes(self) -> int:
-        """The memory that it takes."""
+        """The memory used, in bytes."""
 
 class Nodes:
     """The nodes and pages of a forest in memory; see `forest.nodes.Nodes`.
 
-    A panic is raised as an `EsdedupError`, and so is every call after it.
+    A panic is raised as an `EsdedupError`, and so is every later call.
     """
 
     def __new__(cls, relation: Relation, *, retention_ms: int, granularity_ms: int) -> Self: ...
@@ -298,65 +298,65 @@ class Nodes:
         """Begin a step, and assign arrivals.
 
         Args:
-            signatures: In the relation's dtype.
-            exist: bool.
-            pages: uint64.
-            times_ms: int64.
-            state: The fields of `State`, and so are those returned.
-            now_ms: The clock.
+            signatures: The signatures, in the relation's dtype.
+            exist: Whether each text has a signature: bool.
+            pages: The content hashes: uint64.
+            times_ms: The articles' times, milliseconds since 1970: int64.
+            state: The fields of the forest's `State`.
+            now_ms: The time of the clock.
 
         Returns:
-            Of each arrival its kind by its number, and what an `Assignment` has besides, without `seq`; what
-            is to be written, and the same as a log has it; the state.
+            For each arrival, the number of its kind and the other fields of its `Assignment`, without `seq`;
+            the packed nodes and pages to be written; the same in log format; and the new state.
         """
 
     def contested(self) -> list[str]:
         """Return the ids of the roots that the last step compared by their numbers of leaves."""
 
     def keep(self) -> None:
-        """Keep the first step."""
+        """Keep the changes of the first step."""
 
     def undo(self) -> None:
-        """Undo the last step."""
+        """Undo the changes of the last step."""
 
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Add nodes and pages as `Plan.written` has them, in any order, if they live.
+        """Add live nodes and pages, in the format of `Plan.written` and in any order.
 
-        Values of another length are left out. Of two with the same id, the later one counts. Until `settle`,
-        every node is a root.
+        Values of an invalid length are skipped. Of several with the same id, the last one is used. Until
+        `settle` is called, every node is a root.
         """
 
     def missing(self) -> tuple[list[str], list[str]]:
-        """Return the ids of roots and of nodes of pages that were not loaded."""
+        """Return the ids of roots that were not loaded, and the ids of pages' nodes that were not."""
 
     def load_logs(self, logs: Sequence[bytes]) -> None:
-        """Add the entries of logs (`Plan.log`) up to the first unreadable one of each; then `settle`."""
+        """Add the entries of logs (`Plan.log`), each up to its first unreadable entry; call `settle` next."""
 
     def settle(self, *, live_since_ms: int = ...) -> None:
-        """Give each node that was loaded its root, remember the pages, and forget what does not live.
+        """Link each loaded node to its root, remember the loaded pages, and forget expired ones.
 
-        In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose
-        node is missing are left out. By default, everything lives.
+        In a damaged forest, a missing root is recreated from one of its leaves, and pages whose node is
+        missing are dropped. By default, nothing has expired.
         """
 
     def living(self, log: bytes, *, live_since_ms: int) -> list[bytes]:
-        """Return the nodes and pages that a log has whole as they are now, leaving out what does not live.
+        """Return the current versions of the live nodes and pages that a log contains in full.
 
-        Pages are left out that their nodes remember.
+        Pages that their nodes remember are left out.
         """
 
     @property
     def lone_page_count(self) -> int:
-        """The number of remembered pages that made no node."""
+        """The number of remembered pages that created no node."""
 
     @property
     def size_bytes(self) -> int:
-        """The memory that all take."""
+        """The memory used, in bytes."""
 
     @property
     def depth(self) -> int:
-        """How many steps have begun that were neither kept nor undone."""
+        """The number of steps that were neither kept nor undone."""
 
     @property
     def is_torn(self) -> bool:
-        """Whether a panic has stopped a change halfway."""
+        """Whether a panic interrupted a change."""

@@ -13,17 +13,17 @@ from esdedup.errors import SettingError
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# Numbers of other libraries, such as numpy, count as well.
+# Also accept numbers from other libraries, such as numpy.
 _NUMBERS = {int: numbers.Integral, float: numbers.Real}
 
 
 def checked(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
-    """Decorate a method to raise `SettingError` for arguments of a wrong type.
+    """Decorate a method to raise `SettingError` for arguments of the wrong type.
 
     Items of sequences are checked; contents of other containers are not.
     """
     signature = inspect.signature(function)
-    # Resolved at the first call: hints may name classes that are defined later.
+    # Resolved at the first call, because hints may name classes that are defined later.
     hints = functools.cache(lambda: typing.get_type_hints(function))
 
     @functools.wraps(function)
@@ -40,7 +40,7 @@ def checked(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
 def check_type(name: str, value: object, hint: Any, *, taker: str) -> None:
     """Raise `SettingError`, naming the class that takes the argument, if the value does not fit the hint."""
     if not _fits(value, hint):
-        # Its value may be secret.
+        # The value may be secret, so the message names only its type.
         raise SettingError(f"{name} is {_named(type(value))}; {taker} needs {' or '.join(_expected(hint))}")
 
 

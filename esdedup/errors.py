@@ -1,37 +1,37 @@
-"""Every error that programs can catch.
+"""The errors that programs can catch.
 
-Our own servers raise and answer `Refused` instead (`serving/refusals.py`).
+The servers raise `Refused` instead, to choose a response (`serving/refusals.py`).
 
-Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name
+Errors have their details as attributes and can be pickled; an `owner` is a `ForestOwner`. Messages name
 parameters; the command line adds advice about its options.
 
 EsdedupError
 ├── SettingError             a parameter is out of range, or two contradict each other
-│   └── PageTooDeep          a page that is given by its number begins too far down
+│   └── PageTooDeep          a numbered results page extends beyond row 10,000
 ├── FieldsNotFound           the articles of a file have other field names      .missing .found .likely
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
-│   └── TextFailed           its text met a fault in the core                   .place
-├── ArticleNotFound          no article has that id                             .article .index
+│   └── TextFailed           its text triggered a bug in the core               .place
+├── ArticleNotFound          no article has the given id                        .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
 ├── ServerError              Elasticsearch answered with an error               .status .index
-│   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
-│   │   └── ServerBusy       it was too busy for a part of a request
+│   ├── ServerUnavailable    the server does not answer, is busy, or is not Elasticsearch
+│   │   └── ServerBusy       the server was too busy for part of a request
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
 │   └── IndexNotReady        the index is missing, or lacks the fields          .missing_fields
 ├── ForestError              the forest cannot be used                          .forest
-│   ├── ForestMissing        there is no forest of that name
-│   ├── ForestExists         it exists already, and replacing it was not requested
-│   ├── RetentionShorter     its nodes would live shorter, and that was not requested
-│   ├── ForestAhead          its time is in the future                          .time_ms
-│   ├── ForestDamaged        what it has learned is damaged                     .document .flaw
-│   ├── ForestFull           its nodes take more memory than they may
-│   ├── ForestIncomplete     a rebuild of it has not finished
-│   ├── ForestBusy           another process owns it                            .owner
-│   ├── ForestLost           this process owned it, and another took it over    .owner
-│   └── ForestMismatch       made with another profile or in another format     .found .supported
+│   ├── ForestMissing        the forest does not exist
+│   ├── ForestExists         the forest exists, and replacing it was not requested
+│   ├── RetentionShorter     the retention would shrink, and that was not requested
+│   ├── ForestAhead          the forest's time is in the future                 .time_ms
+│   ├── ForestDamaged        its learned boilerplate or edits are damaged       .document .flaw
+│   ├── ForestFull           its nodes exceed the memory limit
+│   ├── ForestIncomplete     a rebuild of the forest has not finished
+│   ├── ForestBusy           another process owns the forest                    .owner
+│   ├── ForestLost           another process has taken the forest over          .owner
+│   └── ForestMismatch       the forest has another profile or format           .found .supported
 ├── SidecarError             a sidecar refuses articles                         .address .status
-│   └── SidecarUnavailable   none of the sidecars takes articles; they may be sent again
+│   └── SidecarUnavailable   no sidecar accepts articles; they may be sent again
 └── NodeError                the embedded Elasticsearch did not start or stop
 """
 
@@ -44,7 +44,7 @@ from datetime import datetime
 from typing import Any
 
 
-# Errors with facts are dataclasses, which hash, compare and print as other exceptions do.
+# Errors with details are dataclasses that hash, compare and print like other exceptions.
 @dataclass(eq=False, repr=False)
 class EsdedupError(Exception):
     """Base class of all errors of esdedup."""
@@ -65,19 +65,19 @@ class SettingError(EsdedupError, ValueError):
 
 
 class PageTooDeep(SettingError):
-    """Numbered pages end at row 10,000, and a page ends beyond it."""
+    """A numbered results page extends beyond row 10,000."""
 
 
 class FieldsNotFound(EsdedupError):
     """The articles of a file have no text or no id under the given names; nothing was written.
 
     Attributes:
-        missing: For ``text`` and ``id``, the name of the field that no article has.
-        found: The fields that the first articles have, in their order.
-        likely: For each of ``text``, ``id``, ``title``, ``time``, ``source`` and ``link`` that is missing,
-            the field that probably has it, if there is one.
-        articles: How many articles were looked at.
-        index: Where they were to be written; None if nowhere.
+        missing: The given names of the fields that no article has, by role: ``text`` or ``id``.
+        found: The fields of the first articles, in order.
+        likely: For each of ``text``, ``id``, ``title``, ``time``, ``source`` and ``link`` whose field is
+            missing, the field that probably contains it, if there is one.
+        articles: How many articles were inspected.
+        index: The index that they were to be written to, if any.
     """
 
     index: str | None = None
@@ -89,7 +89,7 @@ class FieldsNotFound(EsdedupError):
         # A name may be long, or contain control characters.
         others = ", ".join(f"{name!r:.60}" for name in found[:30])
         super().__init__(
-            f"no article has a field {names}, as far as the first {articles:,} show; they have {others}"
+            f"no article has a field {names}, judging by the first {articles:,}; their fields are {others}"
         )
         self.missing = dict(missing)
         self.found = tuple(found)
@@ -102,7 +102,7 @@ class ArticleRejected(EsdedupError):
 
     Attributes:
         article: The article's id, or its position (``FILE:LINE``) if it has none.
-        reason: What is wrong with it; never quotes its text.
+        reason: What is wrong with the article; never quotes its text.
     """
 
     def __init__(self, article: str, reason: str) -> None:
@@ -114,29 +114,29 @@ class ArticleRejected(EsdedupError):
         return f"{self.article}: {self.reason}"
 
     def bare(self) -> "ArticleRejected":
-        """Return a copy without cause and traceback, which keep the whole article in memory."""
+        """Return a copy without cause and traceback, which would keep the whole article in memory."""
         return copy.copy(self)
 
 
 class TextFailed(ArticleRejected):
-    """One article is rejected, because of a fault in the core: please report it.
+    """One article is rejected because of a bug in the core; please report it.
 
     Attributes:
-        place: Where in the core's source, ``FILE:LINE``.
+        place: The place in the core's source, ``FILE:LINE``.
     """
 
     def __init__(self, article: str, place: str) -> None:
-        super().__init__(article, f"its text met a fault in esdedup; please report it: {place}")
+        super().__init__(article, f"its text triggered a bug in esdedup; please report it: {place}")
         self.place = place
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ArticleNotFound(EsdedupError, LookupError):
-    """No article has that id."""
+    """No article has the given id."""
 
     # The id.
     article: str
-    # The index, alias or pattern searched; several are separated by commas.
+    # The index, alias or pattern that was searched; several are separated by commas.
     index: str
 
 
@@ -162,18 +162,18 @@ class ClockMismatch(EsdedupError):
 class ServerError(EsdedupError):
     """Elasticsearch answered with an error."""
 
-    # The HTTP status of the response; None without a response.
+    # The HTTP status of the response; None if there was no response.
     status: int | None = None
-    # The index, alias or pattern of the request; None if it had none.
+    # The index, alias or pattern of the request, if any.
     index: str | None = None
 
 
 class ServerUnavailable(ServerError):
-    """No server answers, or it is not Elasticsearch, or it is too busy."""
+    """The server does not answer, is too busy, or is not Elasticsearch."""
 
 
 class ServerBusy(ServerUnavailable):
-    """The server was too busy for a part of a request."""
+    """The server was too busy for part of a request."""
 
 
 class IndexBlocked(ServerError):
@@ -197,38 +197,38 @@ class ForestError(EsdedupError):
 
 
 class ForestMissing(ForestError):
-    """There is no forest of that name."""
+    """The forest does not exist."""
 
     @classmethod
     def of(cls, forest: str) -> "ForestMissing":
         """Return the error for a forest's name."""
         return cls(
             f"there is no forest {forest!r}. If articles have roots already, rebuild it from them: a new one "
-            "would give later reprints other roots. Otherwise the first article that is enriched makes it",
+            "would give later reprints other roots. Otherwise, enriching the first article creates it",
             forest=forest,
         )
 
 
 class ForestFull(ForestError):
-    """The nodes of the forest take more memory than its owner may give them."""
+    """The nodes of the forest need more memory than its owner may use."""
 
     @classmethod
     def of(cls, forest: str, *, memory_bytes: int) -> "ForestFull":
         """Return the error for a forest's name."""
         return cls(
-            f"the nodes of the forest {forest!r} take more than the {memory_bytes:,} bytes of memory that "
-            "they may take. Give them more (`memory_bytes`), let them live shorter (`retention`), or "
-            "rebuild the forest with the lookup 'search'",
+            f"the nodes of the forest {forest!r} need more than the {memory_bytes:,} bytes of memory that "
+            "they may use. Allow more (`memory_bytes`), shorten the retention (`retention`), or rebuild "
+            "the forest with the lookup 'search'",
             forest=forest,
         )
 
 
 class ForestExists(ForestError):
-    """A forest of that name exists already, and replacing it was not requested."""
+    """A forest with this name exists already, and replacing it was not requested."""
 
 
 class RetentionShorter(ForestError):
-    """A shorter retention would expire nodes, and the caller has not allowed that."""
+    """A shorter retention would expire nodes, which was not requested."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -245,7 +245,7 @@ class ForestIncomplete(ForestError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestDamaged(ForestError):
-    """What the forest has learned about boilerplate, or what editors said, is damaged."""
+    """The forest's learned boilerplate or its edits are damaged."""
 
     # The id of the first document with a flaw.
     document: str
@@ -260,9 +260,9 @@ class ForestOwner:
     host: str
     pid: int
     since: datetime
-    # Whether it has released the forest.
+    # Whether the process has released the forest.
     released: bool
-    # Where it takes articles for others, if it does, and is reached from here.
+    # The address where the process accepts articles from others, if it does so and is reachable from here.
     url: str | None = None
 
     def __str__(self) -> str:
@@ -277,7 +277,7 @@ class ForestOwner:
 class ForestBusy(ForestError):
     """Another process owns the forest."""
 
-    # That process.
+    # The process that owns it.
     owner: ForestOwner
 
 
@@ -285,32 +285,32 @@ class ForestBusy(ForestError):
 class ForestLost(ForestError):
     """This process owned the forest, and another one has taken it over."""
 
-    # Its latest known owner; None if that could not be read.
+    # The latest known owner; None if it could not be read.
     owner: ForestOwner | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestMismatch(ForestError):
-    """The forest was made with another profile, for other articles, or in a format that is not known here."""
+    """The forest has another profile or other articles, or a format that this version cannot read."""
 
     # The forest's profile label or format; None if the index is not a forest.
     found: str | int | None = None
-    # The profile label or format that was expected; None if there is no single one.
+    # The expected profile label or format; None if several would do.
     supported: str | int | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SidecarError(EsdedupError):
-    """A sidecar refuses articles, or answers what cannot be understood."""
+    """A sidecar refuses articles, or gives an invalid answer."""
 
-    # Its address; of several, separated by commas.
+    # The sidecar's address, or several addresses, separated by commas.
     address: str
-    # The HTTP status of its answer; None without an answer.
+    # The HTTP status of the answer; None if there was no answer.
     status: int | None = None
 
 
 class SidecarUnavailable(SidecarError):
-    """None of the sidecars takes articles now; the same may be sent again."""
+    """No sidecar accepts articles at the moment; the same articles may be sent again."""
 
 
 class NodeError(EsdedupError):

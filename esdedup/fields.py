@@ -26,21 +26,21 @@ class Fields:
     """The names of an article's fields; a dot separates an object from a field in it.
 
     Raises:
-        SettingError: A name has a part that is empty or starts with ``_``, is used twice, or lies in the
+        SettingError: A name has a part that is empty or starts with ``_``, is used twice, or is inside the
             object that esdedup writes; or that object is not at the top level.
     """
 
     # The text that is fingerprinted.
     text: str = "text"
     title: str = "title"
-    # The time of publication: ISO 8601, a date as in mails and RSS, or milliseconds since 1970.
+    # The time of publication: ISO 8601, a date as in emails and RSS, or milliseconds since 1970.
     time: str = "published_at"
     # The publisher.
     source: str = "source"
-    # The address on the web.
+    # The web address.
     link: str = "url"
-    # The site, a name or an address (`esdedup/sites.py`); may be one of the other fields. None: the host of
-    # the link, or the source if there is none.
+    # The site, a name or an address (`esdedup/sites.py`); may be one of the other fields. None uses the host
+    # of the link, or the source if there is no host.
     site: str | None = None
     # The object that esdedup writes, at the top level of the article.
     dedup: str = "dedup"
@@ -62,7 +62,7 @@ class Fields:
             if same:
                 raise SettingError(f"{name!r} names two fields: {role} and {same[0]}")
             if role != "dedup" and name.split(".")[0] == self.dedup:
-                raise SettingError(f"{name!r} lies in the object {self.dedup!r}, which esdedup writes")
+                raise SettingError(f"{name!r} is inside the object {self.dedup!r}, which esdedup writes")
         if "." in self.dedup:
             raise SettingError(
                 f"the dedup object {self.dedup!r} must be at the top level of the article: "
@@ -71,25 +71,25 @@ class Fields:
 
     @property
     def names(self) -> dict[str, str | None]:
-        """The names by their roles."""
+        """The field names by role."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.compare}
 
     # The id of the root.
     root = _Written()
-    # The id of the root that the root is a part of.
+    # The id of a root that contains the root's text as a part.
     part_of = _Written()
-    # The id of an earlier root that is a part of the root.
+    # The id of an earlier root whose text is a part of the root's text.
     has_part = _Written()
     fingerprint = _Written()
-    # All that is compared of the text.
+    # Everything that is compared with other texts.
     signature = _Written()
     # The order of arrival.
     seq = _Written()
-    # The time of publication, or of arrival if that is not believed.
+    # The time of publication, or of arrival if the former is implausible.
     published = _Written()
     # The number of letters and digits in the visible text.
     length = _Written()
-    # The root's partition, see `partition_of`.
+    # The root's partition (`partition_of`).
     partition = _Written()
 
     @property
@@ -104,28 +104,28 @@ class Fields:
 
 
 class EditorialFields(Fields):
-    """The fields of articles in an index where editors may merge and split what readers see as one."""
+    """The fields of articles in an index where editors may merge and split stories."""
 
     @property
     def cluster(self) -> str:
-        """The full name of the field with the story: the root, unless an editor said otherwise."""
+        """The full name of the field with the story: the root, unless an edit changed it."""
         return f"{self.dedup}.story"
 
 
 def editorial(fields: Fields, *, is_editorial: bool) -> Fields:
-    """Return the same names of fields for an index where editors may merge and split, or may not."""
+    """Return the same field names for an index with or without editing."""
     kind = EditorialFields if is_editorial else Fields
     return kind(**dataclasses.asdict(fields))
 
 
 def fields_given(given: object) -> Fields | None:
-    """Return the fields that an object names by ``text_field`` and so on; None if it names none."""
+    """Return the fields named by an object's ``text_field`` and similar attributes; None if all are None."""
     names = {role: name for role in Fields().names if (name := getattr(given, f"{role}_field")) is not None}
     return Fields(**names) if names else None
 
 
 def is_in_objects(key: str, names: tuple[str, ...]) -> bool:
-    """Return whether a key of an article is one of these objects, or a dotted name inside one."""
+    """Return whether a key of an article names one of these objects, or by a dotted name a field inside."""
     return key.startswith(names) and any(key == name or key.startswith(f"{name}.") for name in names)
 
 
@@ -139,9 +139,9 @@ def partition_of(root: str) -> int:
 
 
 def value_of(article: Mapping[str, Any], name: str, default: Any = None) -> Any:
-    """Return the value of a field, `default` if it is missing.
+    """Return the value of a field, or `default` if the field is missing.
 
-    A key that is the full name, dots included, takes precedence over nested objects.
+    A key that equals the full name, including dots, takes precedence over nested objects.
     """
     if name in article:
         return article[name]
@@ -156,8 +156,8 @@ def value_of(article: Mapping[str, Any], name: str, default: Any = None) -> Any:
 def term_of(article: Mapping[str, Any], name: str) -> str | None:
     """Return the value of a keyword field as the term that Elasticsearch indexes; None if there is none.
 
-    What esdedup writes is a string, but another program may have written a number, or a list, whose first
-    term is returned.
+    esdedup writes strings, but other programs may have written a number or a list; of a list, the first term
+    is returned.
     """
     value = value_of(article, name)
     return value if isinstance(value, str) else next(_terms(value), None)
@@ -182,14 +182,14 @@ def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
     signature = value_of(article, fields.signature)
     try:
         return base64.b64decode(signature) if isinstance(signature, str) else b""
-    except ValueError:  # characters of no base64, or too few of them
+    except ValueError:  # invalid base64
         return b""
 
 
 def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
-    """Return the text of an article; a list of strings is one text of several lines.
+    """Return the text of an article; a list of strings is joined as lines.
 
-    Raises `ArticleRejected`, with the article's name, if the text is missing or something else.
+    Raises `ArticleRejected`, with the article's name, if the text is missing or has another type.
     """
     value = value_of(article, fields.text)
     if value is None:
@@ -205,7 +205,7 @@ def as_text(value: object) -> str | None:
     """Return a string, or a list of strings joined as lines; None for anything else."""
     if isinstance(value, str):
         return value
-    # Elasticsearch takes any number of values for a field.
+    # Elasticsearch accepts any number of values for a field.
     if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
         return "\n".join(value)
     return None
@@ -214,7 +214,7 @@ def as_text(value: object) -> str | None:
 def refuse_surrogates(text: str, *, name: str) -> None:
     """Raise `ArticleRejected`, with the article's name, if a text cannot be encoded as UTF-8.
 
-    Other readers of the index require that; a string from JSON may contain a lone surrogate.
+    A string from JSON may contain a lone surrogate, which other readers of the index could not decode.
     """
     if text.isascii():
         return

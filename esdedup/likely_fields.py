@@ -1,4 +1,4 @@
-"""Guesses the names of fields when articles have none of the given names."""
+"""Guesses field names for articles without the given fields."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from esdedup.errors import FieldsNotFound
 from esdedup.fields import Fields, value_of
 
 _MOST_NAMES = 200
-# Names of fields in other systems, the most specific first, letters only.
+# Field names in other systems, the most specific first, reduced to letters.
 _USUAL_NAMES = {
     "text": "text body content fulltext articlebody maintext bodytext articletext rawtext 正文 内容",
     "id": "id uuid guid docid documentid articleid newsid itemid key no link url",
@@ -24,7 +24,7 @@ _NO_LETTER = re.compile(r"[\W_]+")
 def fields_not_found(
     articles: list[Mapping[str, Any]], missing: dict[str, str], fields: Fields, id_field: str
 ) -> FieldsNotFound:
-    """Return the error for names of fields, by their roles, that no article has."""
+    """Return the error for fields that no article has; `missing` are their names by role."""
     found = list(dict.fromkeys(name for article in articles for name in _names(article)))[:_MOST_NAMES]
     given = {"id": id_field, "text": fields.text, "title": fields.title, "time": fields.time}
     given |= {"source": fields.source, "link": fields.link}
@@ -34,7 +34,7 @@ def fields_not_found(
     for role, usual in _USUAL_NAMES.items():
         if given[role] in found and role not in missing:
             continue
-        # Compared without case and separators.
+        # Names are compared without case and separators.
         candidates = [name for each in usual.split() for name in found if bare[name] == each]
         if role == "text":
             candidates += _longest(articles, found)
@@ -46,7 +46,7 @@ def fields_not_found(
 
 
 def _names(article: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the names of fields, including those inside objects at the top level."""
+    """Yield the names of fields, including fields inside top-level objects."""
     for name, value in article.items():
         if isinstance(value, Mapping) and not prefix:
             yield from _names(value, f"{name}.")

@@ -1,6 +1,6 @@
-"""Messages that the pages show in the visitor's language."""
+"""Marks messages that the web pages show in the visitor's language."""
 
 
 def translatable(message: str) -> str:
-    """Mark a message for extraction; it is translated where it is shown."""
+    """Mark a message for extraction and return it unchanged; the pages translate it when they show it."""
     return message

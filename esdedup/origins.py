@@ -1,7 +1,7 @@
 """Detects requests that pages of other sites make a browser send. Pure.
 
-The pages and the embedded node refuse them. The host is checked against DNS rebinding, by which a page gives
-its own name our address to read our answers. That takes a name, so addresses are always accepted.
+The web pages and the embedded node refuse such requests. Host names are checked against DNS rebinding, where
+another site's name resolves to our address. IP addresses cannot be rebound, so they are always accepted.
 """
 
 import ipaddress
@@ -16,7 +16,7 @@ _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 
 
 def is_known_host(host: str, names: Collection[str] = ()) -> bool:
-    """Return whether a `Host` header is localhost, an address, or one of `names` (in lower case)."""
+    """Return whether a `Host` header is localhost, an IP address, or one of `names` (in lower case)."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     except ValueError:
@@ -25,9 +25,9 @@ def is_known_host(host: str, names: Collection[str] = ()) -> bool:
 
 
 def is_foreign(method: str, header: Callable[[str], str | None]) -> bool:
-    """Return whether a page of another site sends a request, other than by a link to us.
+    """Return whether a page of another site makes a browser send a request, except by following a link.
 
-    `header` returns the value of a header of the request. Older browsers send only `Origin`, programs none.
+    `header` returns the value of a request header. Older browsers send only `Origin`; programs send neither.
     """
     site, origin = header("Sec-Fetch-Site"), header("Origin")
     if method in {"GET", "HEAD"}:
@@ -38,14 +38,14 @@ def is_foreign(method: str, header: Callable[[str], str | None]) -> bool:
 
 
 def origin_of(given: str) -> str:
-    """Return an origin as browsers write it; raises `SettingError` if it is invalid."""
+    """Return an origin in the form that browsers send; raises `SettingError` if it is invalid."""
     origin = given.strip().lower().removesuffix("/")
     if origin != _ANY and not _ORIGIN.fullmatch(origin):
         raise SettingError(
-            f"{given!r} is not an origin: write it as https://desk.example or "
+            f"{given!r} is not an origin: use the form https://desk.example or "
             "http://localhost:5173, or * for all"
         )
-    # Browsers leave out the usual port.
+    # Browsers omit the default port.
     return re.sub(r"^(http:.*):80$|^(https:.*):443$", lambda found: found[1] or found[2], origin)
 
 
@@ -55,13 +55,13 @@ def is_allowed(origin: str | None, origins: Collection[str]) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or an address is reachable from this machine only."""
+    """Return whether a host name or IP address is reachable from this machine only."""
     address = _address(host)
     return host.lower() == "localhost" if address is None else address.is_loopback
 
 
 def is_wildcard(host: str) -> bool:
-    """Return whether an address stands for all addresses of this machine."""
+    """Return whether an IP address stands for all addresses of this machine."""
     address = _address(host)
     return address is not None and address.is_unspecified
 
@@ -74,7 +74,7 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def address_of(address: str | None) -> str | None:
-    """Return an address without a slash at its end; raises `ValueError`."""
+    """Return a server's address without a trailing slash; raises `ValueError` if it is invalid."""
     if address is None:
         return None
     parts = urlsplit(address)

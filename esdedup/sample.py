@@ -1,7 +1,7 @@
 """The demo's corpus: 3,000 articles of invented media, half of them in Chinese, half in English.
 
-All facts, people, companies, places and media are invented. ``python -m tests.sample`` writes the file,
-from a grammar; a test holds it to that.
+All facts, people, companies, places and media are invented. ``python -m tests.sample`` generates the file
+from a grammar; a test checks that the file is up to date.
 """
 
 import json
@@ -14,6 +14,6 @@ FILE = Path(__file__).with_name("sample.jsonl.xz")
 
 
 def articles() -> Iterator[dict[str, Any]]:
-    """Yield the articles in the order of their publication, over the five weeks before 2026-10-06."""
+    """Yield the articles in order of publication; they cover the five weeks before 2026-10-06."""
     with lzma.open(FILE, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)

@@ -1,4 +1,4 @@
-"""`SerialThread`: a daemon thread that runs jobs one after the other."""
+"""`SerialThread`: a daemon thread that runs jobs one after another."""
 
 import atexit
 import os
@@ -14,7 +14,7 @@ _Args = TypeVarTuple("_Args")
 _Result = TypeVar("_Result")
 _Jobs = queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], Future[Any]] | None]
 
-# Jobs of all threads.
+# The unfinished jobs of all threads.
 _unfinished: set[Future[Any]] = set()
 _EXIT_S = 5.0
 if hasattr(os, "register_at_fork"):  # Windows has no fork
@@ -23,9 +23,9 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 
 class SerialThread:
-    """Starts with its first job, and ends when this object is collected.
+    """Runs jobs in a thread that starts with the first job and ends when this object is garbage-collected.
 
-    As a daemon it delays the end of the process by a few seconds at most, even if a job waits for a server.
+    The thread is a daemon, so it delays the exit of the process by a few seconds at most.
     """
 
     def __init__(self, name: str) -> None:
@@ -36,7 +36,7 @@ class SerialThread:
     def begin(self, job: Callable[[*_Args], _Result], *args: *_Args) -> Future[_Result]:
         """Queue a call; it runs even if no caller waits for its result."""
         done: Future[_Result] = Future()
-        # It cannot be cancelled.
+        # The job cannot be cancelled.
         done.set_running_or_notify_cancel()
         _unfinished.add(done)
         done.add_done_callback(_unfinished.discard)
@@ -62,7 +62,7 @@ def _work(jobs: _Jobs) -> None:
         job, args, done = given
         try:
             result = job(*args)
-        except BaseException as error:  # raised where its result is awaited
+        except BaseException as error:  # re-raised where the result is awaited
             done.set_exception(error)
         else:
             done.set_result(result)

@@ -1,7 +1,7 @@
-"""The site of an article, whose boilerplate surrounds it. Pure.
+"""The site of an article, whose boilerplate surrounds the article. Pure.
 
-Publishers and sites are not one to one, so the site is the host of the article's address, unless articles
-name their site.
+Publishers and sites do not correspond one to one, so the site is the host of the article's address, unless
+articles name their site.
 """
 
 import functools
@@ -15,8 +15,8 @@ from zlib import crc32
 from esdedup.fields import Fields, term_of, text_of
 
 _WWW = "www."
-# The beginnings of addresses, up to their host and port. Browsers take backslashes for slashes, and need none
-# after `http:`. A link without a scheme is relative, unless it begins with a domain and a port or a path.
+# The beginning of an address, up to its host and port. Browsers accept backslashes as slashes, and no slashes
+# after `http:`. A link without a scheme is relative unless it begins with a domain and a port or path.
 _ADDRESSES = (
     re.compile(
         rf"(?:(?:https?|ftp):[/\\]*|[a-z][a-z0-9+.-]*://|[/\\]{{2,}}|(?={re.escape(_WWW)}))([^/\\?#]*)",
@@ -27,14 +27,14 @@ _ADDRESSES = (
         re.IGNORECASE,
     ),
 )
-# Finding the host in an address takes longer than fingerprinting a short text. The link of an article is read
-# several times, one after the other.
+# Finding the host in an address takes longer than fingerprinting a short text. The link of an article is
+# parsed several times in succession.
 _MOST_CACHED, _FEW_CACHED = 16_384, 4
 _HOST_NAME = re.compile(r"[^\s/\\:@?#]+\.[^\s/\\:@?#]+")
-# In a page.
+# A fragment that names a place in a page. A fragment with a slash is a path, and is kept.
 _PLACE = re.compile(r"#[^/]*$")
-# Parameters about how a reader came to a page, not about which page it is.
-# Words that name an article elsewhere count only with a value of one or two words.
+# Parameters that record where a reader came from and do not identify the page. Parameters that identify pages
+# on some sites, such as `source`, are included only if their value is one or two words.
 _TRACKING = re.compile(
     r"""(?:[?&](?:(?:
         (?:utm|[im]tm|hsa|bsft|gad|guce)_[\w-]+ | at_(?:campaign|custom\d+|link\w*|medium) | wt\.\w+ | wt_z?mc
@@ -50,29 +50,30 @@ _TRACKING = re.compile(
 # The prefix of labels of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
-# The fewest digits in an article's address, or words at its end: a section hardly ever has as many.
+# The fewest digits in an article's address, or words at its end; sections rarely have so many.
 _FEWEST = 4
-# The characters of domain names.
+# The longest domain name.
 _MOST_CHARACTERS = 253
 
 
 class Provenance(NamedTuple):
-    """Where an article comes from, as its fields say."""
+    """The origin of an article according to its fields."""
 
-    # As `site_of` returns it.
+    # The site (`site_of`).
     site: str | None
-    # What follows the host in its link; None for a front page or a section, by its name. What follows `#` is
-    # a place in the article, unless it is a path. Tracking parameters are left out.
+    # The part of the link after the host, without tracking parameters and fragments (except paths in them).
+    # None if the link seems to lead to a front page or a section.
     path: str | None
-    # 64 bits that versions of it share: 26 of its address, 26 of its id, and zeros. The address is the host,
-    # path and query of its link. 0 stands for none, and for the address of a front page or a section.
+    # 64 bits by which versions of an article are recognised: 26 bits from its address (the host, path and
+    # query of its link), 26 bits from its id, then zeros. Bits are 0 if the id is unknown, or if the link
+    # is missing or leads to a front page or a section.
     origin: int
 
     @classmethod
     def of(cls, article: Mapping[str, Any], fields: Fields, article_id: str | None) -> "Provenance":
-        """Read it from an article."""
+        """Read the provenance from an article's fields."""
         link = (term_of(article, fields.link) or "").strip()
-        # Most links have no parameters, and a search for them takes longer than this.
+        # Most links have no parameters, and this test is faster than the search.
         if "=" in link:
             link = _TRACKING.sub(lambda found: found[1] and found[0][0], link)
         _, _, path = (link.partition("//")[2] or link).partition("/")
@@ -89,22 +90,22 @@ class Provenance(NamedTuple):
 
 
 class RawPage(NamedTuple):
-    """A raw text and its origin; None for unknown parts."""
+    """A raw text and its origin; None for unknown values."""
 
     text: str
     site: str | None = None
-    # The name of its article there: the path of its address, or the id; a section is another one each time.
+    # The name of the article on its site: the path of its address, or else its id.
     article: str | None = None
-    # By which versions of it are recognised, as `Provenance` has it; 0 where that is not asked for.
+    # The bits by which versions are recognised (`Provenance.origin`); 0 if they are not needed.
     origin: int = 0
     title: str | None = None
 
     @classmethod
     def of(cls, article: Mapping[str, Any], fields: Fields, *, name: str, article_id: str) -> "RawPage":
-        """Take them from an article.
+        """Return the page of an article.
 
         Raises:
-            ArticleRejected: Its text is missing, or not a string.
+            ArticleRejected: The text is missing or is not a string.
         """
         text, title = text_of(article, fields, name=name), term_of(article, fields.title)
         site, path, _ = Provenance.of(article, fields, None)
@@ -112,9 +113,9 @@ class RawPage(NamedTuple):
 
 
 def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
-    """Return the site of an article: the host of its link, else its source, as `site_name` writes it.
+    """Return the site of an article: the host of its link, or else its source, normalised by `site_name`.
 
-    If the articles have a field for the site, only that counts. None if there is no site.
+    If `fields` names a field for the site, only that field is used. None means that the site is unknown.
     """
     if fields.site is not None:
         return _name_in(article, fields.site)
@@ -122,12 +123,12 @@ def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
     return (None if link is None else _located(link.strip())[0]) or _name_in(article, fields.source)
 
 
-# The learner and the forest both ask it of an article's path.
+# Cached, because the learner and the forest both call it for the path of an article.
 @functools.lru_cache(_MOST_CACHED)
 def _names_article(path: str) -> bool:
-    """Return whether a path has a date or a number of four digits, or ends in as many words."""
+    """Return whether a path names an article: it contains four digits, or ends in four words."""
     last = path.partition("?")[0].rpartition("/")[2]
-    # Two characters are a word where words are not parted.
+    # In scripts without spaces between words, two characters count as a word.
     words = (1 if word.isascii() else (len(word) + 1) // 2 for word in re.split(r"[-_+ .]+", last) if word)
     return sum(map(str.isdigit, path)) >= _FEWEST or sum(words) >= _FEWEST
 
@@ -138,11 +139,11 @@ def site_fields(fields: Fields) -> list[str]:
 
 
 def site_name(value: str) -> str | None:
-    """Return the canonical name of a site; None if there is nothing but white space.
+    """Return the canonical name of a site; None if the value is blank.
 
-    An address stands for its host, and a host is written in small letters, without ``www.`` and as people
-    read it: ``https://www.XN--BCHER-KVA.example:8080/a`` is ``bücher.example``, and so is
-    ``bücher.example:8080``. All else stays as it is.
+    An address is reduced to its host. A host is written in lower case, without ``www.`` and decoded from
+    punycode: both ``https://www.XN--BCHER-KVA.example:8080/a`` and ``bücher.example:8080`` become
+    ``bücher.example``. Other names are returned unchanged.
     """
     name = value.strip()
     return _located(name)[0] or (_host_in(name) if _HOST_NAME.fullmatch(name) else None) or name or None
@@ -155,7 +156,7 @@ def _name_in(article: Mapping[str, Any], field: str) -> str | None:
 
 @functools.lru_cache(_FEW_CACHED)
 def _located(address: str) -> tuple[str | None, str]:
-    """Return the host in an address, None without one, and what comes after it and its port."""
+    """Return the host in an address, None if there is none, and the rest after the host and port."""
     for pattern in _ADDRESSES:
         if found := pattern.match(address):
             return _host_in(found[1]), address[found.end() :]
@@ -164,10 +165,10 @@ def _located(address: str) -> tuple[str | None, str]:
 
 @functools.lru_cache(_MOST_CACHED)
 def _host_in(authority: str) -> str | None:
-    """Return the host in the authority of an address, which may have a user and a port."""
+    """Return the host in an address's authority, which may also contain a user and a port."""
     try:
         host = urlsplit(f"//{authority}").hostname
-    except ValueError:  # brackets, or characters that look like those around a host
+    except ValueError:  # stray brackets, or characters that NFKC turns into delimiters
         return None
     if not host or len(host) > _MOST_CHARACTERS or " " in host or not host.isprintable():
         return None
@@ -178,7 +179,7 @@ def _host_in(authority: str) -> str | None:
 
 
 def _readable(label: str) -> str:
-    """Decode a punycode label of a domain name; return others as they are."""
+    """Decode a punycode label of a domain name; return other labels unchanged."""
     if not label.startswith(_PUNYCODE):
         return label
     encoded = label.removeprefix(_PUNYCODE)
@@ -186,7 +187,7 @@ def _readable(label: str) -> str:
         decoded = encoded.encode("ascii").decode("punycode")
     except UnicodeError:
         return label
-    # A label that nobody could register stays encoded: it may contain any character, such as a line break.
+    # An invalid label stays encoded: decoded, it might contain any character, such as a line break.
     is_name = all(unicodedata.category(character)[0] in "LMN" or character == "-" for character in decoded)
     is_normal = unicodedata.normalize("NFKC", decoded).lower() == decoded and not decoded.isascii()
     return decoded if is_name and is_normal else label

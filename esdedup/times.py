@@ -13,14 +13,14 @@ from typing import Any
 from esdedup.errors import SettingError
 
 DAY_MS = 86_400_000
-# The default of a date field's mapping.
+# The default format of a date field.
 DEFAULT_FORMAT = "strict_date_optional_time||epoch_millis"
 _zone_names = functools.cache(zoneinfo.available_timezones)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
-# As in mails and RSS: "Sat, 21 Nov 2026 08:00:00 GMT". The library is too lenient: it reads other texts as
-# dates, and unknown or ambiguous zones as UTC.
+# A date in an email or RSS, such as "Sat, 21 Nov 2026 08:00:00 GMT". `email.utils` alone is too lenient: it
+# parses other texts as dates, and unknown or ambiguous zones as UTC.
 _RFC_822 = re.compile(
     r"([A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d(:\d\d)?( (GMT|UTC?|Z|[ECMP][DS]T|[+-]\d{4}))?"
 )
@@ -29,8 +29,8 @@ _RFC_822 = re.compile(
 def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
     """Convert a time to whole milliseconds since 1970; return None for anything that is not a time.
 
-    Accepts ISO 8601 and dates as in mails and RSS, read in `zone` if they name none; milliseconds since 1970,
-    as a number or a string of at least 9 digits; dates and datetimes.
+    Accepts ISO 8601 and dates as in emails and RSS; milliseconds since 1970, as a number or as a string of at
+    least 9 digits; dates and datetimes. Times without a zone are in `zone`.
     """
     if isinstance(value, str):
         text = value.strip()
@@ -51,27 +51,27 @@ def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
     return None
 
 
-# Parts of a pattern of `java.time`: optional ones; runs of one letter, quoted text, or another character.
+# Patterns of `java.time`: optional sections; and runs of one letter, quoted text, or other characters.
 _OPTIONAL = re.compile(r"\[([^][]*)\]")
 _PART = re.compile(r"(([A-Za-z])\2*)|'([^']*)'|(.)", re.DOTALL)
-# The directives of `strptime`, by run or letter.
+# The directives of `strptime`, by run or by letter.
 _DIRECTIVES = dict(zip("yuMLdHhmsSaEXxZz", "YYmmdHIMSfpazzzz", strict=True))
 _DIRECTIVES |= {"yy": "y", "uu": "y", "MMM": "b", "MMMM": "B", "EEEE": "A"}
-# Each doubles the number of patterns that are tried.
+# Every optional section doubles the number of patterns to try.
 _MOST_OPTIONAL = 6
 _MOST_BITS = 64
 
 
 @functools.lru_cache
 def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
-    """Return a reader of a field, by its mapping's format or `time_ms`; of several values, the earliest."""
+    """Return a parser for a field in its mapping's format, or `time_ms`; of several values, the earliest."""
     readers = [time_ms] if time_format is None else [*map(_reader, time_format.split("||"))]
 
     def read(value: Any) -> int | None:
         if not isinstance(value, str) and not isinstance(value, int | float):
             if isinstance(value, list | tuple):
                 return min((found for each in value if (found := read(each)) is not None), default=None)
-            # Dates, including those of pandas and numpy, as the client of Elasticsearch serialises them.
+            # Convert dates, including pandas and numpy types, as the Elasticsearch client serialises them.
             value = getattr(value, "isoformat", value.__str__)()
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
             return None
@@ -85,12 +85,12 @@ def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
 
 
 def _reader(name: str) -> Callable[[str], int | None]:
-    """Return a reader for one of Elasticsearch's formats or a pattern; it returns None if that is unknown."""
+    """Return a parser for a format or pattern of Elasticsearch; for an unknown one, it returns None."""
     if unit_ms := {"epoch_millis": 1, "epoch_second": 1_000}.get(name):
         is_number = re.compile(r"-?\d{1,18}(\.\d*)?").fullmatch
         return lambda text: time_ms(int(Decimal(text) * unit_ms)) if is_number(text) else None
     if name.removeprefix("strict_").startswith(("date", "year", "iso")):
-        # Dates as in mails are equally unambiguous.
+        # Dates as in emails are equally unambiguous.
         short_ms = _reader("yyyy[-MM]")
         is_short = re.compile(r"-?\d+|.{7}").fullmatch
         return lambda text: short_ms(text) if is_short(text) else time_ms(text)
@@ -105,12 +105,12 @@ def _reader(name: str) -> Callable[[str], int | None]:
         return f"%{known}" if part[1] else (part[3] or part[4] or "").replace("%", "%%")
 
     lengths = {_PART.sub(directive, each): len(each) for each in patterns}
-    # `strptime` cannot read a part twice, and a date needs a year.
+    # `strptime` cannot parse the same part twice, and a date needs a year.
     lengths = {each: length for each, length in lengths.items() if _is_readable(re.findall("%[^%]", each))}
 
     def read(text: str) -> int | None:
         for each, length in lengths.items():
-            # Digits alone could be divided otherwise.
+            # A string of digits alone could be split in several ways.
             if not text.isdigit() or len(text) == length:
                 with contextlib.suppress(ValueError):
                     utc = re.sub("(GMT|UTC?)$", "+0000", text) if each.endswith("%z") else text
@@ -127,7 +127,7 @@ def _is_readable(directives: list[str]) -> bool:
 
 
 def iso(milliseconds: int, zone: tzinfo = UTC) -> str:
-    """Format milliseconds since 1970 as ISO 8601 in a zone; outside the years 1 to 9999, as a number."""
+    """Format milliseconds since 1970 as ISO 8601 in a zone, or as a number outside the years 1 to 9999."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, zone).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):
@@ -137,5 +137,5 @@ def iso(milliseconds: int, zone: tzinfo = UTC) -> str:
 def zone_named(name: str) -> zoneinfo.ZoneInfo:
     """Return a time zone by its IANA name, such as Asia/Shanghai; raises `SettingError` if there is none."""
     if name not in _zone_names():
-        raise SettingError(f"there is no time zone {name!r:.60}: write it like Asia/Shanghai")
+        raise SettingError(f"there is no time zone {name!r:.60}: use an IANA name such as Asia/Shanghai")
     return zoneinfo.ZoneInfo(name)

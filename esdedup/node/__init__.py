@@ -1,6 +1,6 @@
-"""The embedded Elasticsearch: the real server, from its published jars, in child processes.
+"""The embedded Elasticsearch: runs the real server from its published jars in child processes.
 
-Needs the extra ``node``. For trying out, demos and tests; it listens on the loopback interface only.
+Requires the extra ``node``. For evaluation, demos and tests; listens on the loopback interface only.
 """
 
 from esdedup.node.control import DEFAULT_PORT as DEFAULT_PORT

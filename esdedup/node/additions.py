@@ -1,8 +1,8 @@
 """Additions to an embedded node: language analyzers, `GET /`, and the refusal of foreign requests.
 
-The modules that answer `GET /` and register Lucene's language analyzers are not published, so both are added
-here. Elasticsearch would execute a form posted by any web page (`POST /index/_close`); an interceptor refuses
-requests of other sites' pages.
+The Elasticsearch modules that answer `GET /` and register Lucene's language analyzers are not published, so
+this module does both. Elasticsearch would also execute a form that any web page posts
+(`POST /index/_close`), so an interceptor refuses requests from the pages of other sites.
 """
 
 import json
@@ -32,7 +32,7 @@ def add_languages(node: Any) -> None:
         jpype.JClass(f"{_ANALYSIS}.AnalysisRegistry$PrebuiltAnalysis"), "analyzerProviderFactories"
     )
     known = jpype.JClass("java.util.HashMap")(factories.get(ready))
-    # One analyzer for all indices, made on first use.
+    # All indices share one analyzer per language, which is created on first use.
     caching = jpype.JClass("org.elasticsearch.indices.analysis.PreBuiltCacheFactory$CachingStrategy").ONE
     factory = jpype.JClass(f"{_ANALYSIS}.PreBuiltAnalyzerProviderFactory")
     for name, code in LANGUAGES.items():
@@ -43,9 +43,9 @@ def add_languages(node: Any) -> None:
 
 
 def refuse_foreign_requests(node: Any) -> None:
-    """Refuse unknown hosts and requests of other sites' pages; call it before the node starts."""
+    """Refuse unknown hosts and requests from other sites' pages; call it before the node starts."""
     interceptor = _field(jpype.JClass("org.elasticsearch.rest.RestController"), "interceptor")
-    # 8.19 lacks the second method: a proxy may offer it all the same, a class in Python could not.
+    # 8.19 lacks the second method, which a proxy, unlike a Python class, may implement anyway.
     methods = {"intercept": _intercept, "allowsBrowserSafelistedContentType": lambda _: False}
     interceptor.set(
         _rest_controller(node), jpype.JProxy("org.elasticsearch.rest.RestInterceptor", dict=methods)
@@ -62,7 +62,7 @@ def _intercept(request: Any, channel: Any, _: Any, is_accepted: Any) -> None:
     is_ours = is_known_host(header("Host") or "") and not is_foreign(str(request.method()), header)
     if not is_ours:
         forbidden = jpype.JClass("org.elasticsearch.rest.RestStatus").FORBIDDEN
-        message = "this node answers neither unknown hosts nor pages of other sites"
+        message = "this node refuses unknown hosts and requests from the pages of other sites"
         channel.sendResponse(jpype.JClass("org.elasticsearch.rest.RestResponse")(forbidden, message))
     is_accepted.onResponse(jpype.JBoolean(is_ours))
 
@@ -110,14 +110,14 @@ def _instance(node: Any, class_name: str) -> Any:
 
 
 def _rest_controller(node: Any) -> Any:
-    """Return the controller that routes HTTP requests to handlers."""
+    """Return the controller that routes HTTP requests to their handlers."""
     transport = _instance(node, "org.elasticsearch.http.HttpServerTransport")
     transport_class = jpype.JClass("org.elasticsearch.http.AbstractHttpServerTransport")
     return _field(transport_class, "dispatcher").get(transport)
 
 
 def _field(java_class: Any, name: str) -> Any:
-    """Return a private field of a Java class, made accessible."""
+    """Return a private field of a Java class after making it accessible."""
     found = java_class.class_.getDeclaredField(name)
     found.setAccessible(True)
     return found

@@ -27,12 +27,12 @@ from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, i
 DEFAULT_PORT = 9200
 _HOST = "127.0.0.1"
 _STATE_FILE = "cluster.json"
-# Kept until this process ends: the children outlive the calls that started them.
+# Keeps the `Popen` objects alive, because the children outlive the calls that started them.
 _started: list[subprocess.Popen[bytes]] = []
 
 
 class RunningNode(processes.Background, frozen=True):
-    """One process of a running cluster."""
+    """A process of a running cluster, which has one Elasticsearch node."""
 
     name: str
     home: Path
@@ -40,7 +40,7 @@ class RunningNode(processes.Background, frozen=True):
 
     @property
     def process(self) -> psutil.Process | None:
-        """The process if it still runs."""
+        """The process, or None if it has ended."""
         return self.find(_arguments(self.home))
 
     @property
@@ -50,32 +50,32 @@ class RunningNode(processes.Background, frozen=True):
 
 
 class Cluster(pydantic.BaseModel, frozen=True):
-    """An embedded Elasticsearch as it was started."""
+    """An embedded Elasticsearch that was started."""
 
     version: str
     data: Path
     nodes: tuple[RunningNode, ...]
-    # When it stops by itself, seconds since 1970.
+    # When the cluster stops by itself, in seconds since 1970.
     stops_at: float
 
     @property
     def url(self) -> str:
-        """The address of the first node that runs, or of the first one if none does."""
+        """The address of the first running node, or of the first node if none is running."""
         return next((node.url for node in self.nodes if node.is_alive), self.nodes[0].url)
 
     @property
     def is_running(self) -> bool:
-        """Whether any of its processes is running."""
+        """Whether any node is running."""
         return any(node.is_alive for node in self.nodes)
 
 
 def default_data() -> Path:
-    """Return the directory that nodes use by default."""
+    """Return the default directory for nodes' data."""
     return platformdirs.user_data_path("esdedup") / "node"
 
 
 def find(data: Path) -> Cluster | None:
-    """Return the cluster that was started on `data`, whether it still runs or not; None if none was."""
+    """Return the cluster last started on `data`, which may have stopped; None if there is none."""
     data = data.resolve()
     try:
         found = Cluster.model_validate_json(private.read(data / _STATE_FILE))
@@ -83,7 +83,7 @@ def find(data: Path) -> Cluster | None:
         return None
     except (OSError, ValueError) as error:
         raise NodeError(f"cannot read {data / _STATE_FILE}: delete it if no node runs on {data}") from error
-    # Ignore the paths in the file: it must not lead to another directory.
+    # Do not trust the paths in the file, which might lead to another directory.
     nodes = tuple(
         node.model_copy(update={"home": data / _name_of(number)}) for number, node in enumerate(found.nodes)
     )
@@ -104,12 +104,12 @@ def start(
 ) -> Cluster:
     """Start an Elasticsearch on the loopback interface and wait until it answers.
 
-    Data of an earlier start are reused. The first node listens at `port`, others at the ports after it; 0
-    takes free ones. The cluster stops after `lifetime_s`, and with `with_parent` also when this process ends.
+    Existing data is reused. The first node listens on `port` and the others on the following ports; 0 picks
+    free ports. The cluster stops after `lifetime_s`, and with `with_parent` also when this process ends.
     """
     version = full_version(version)
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
-        raise SettingError(f"{heap!r} is not an amount of memory: write 512m or 2g")
+        raise SettingError(f"{heap!r} is not an amount of memory: use the form 512m or 2g")
     distribution = install(version, progress=progress)
     data = data.resolve()
     try:
@@ -150,7 +150,7 @@ def start(
 
 
 def stop(data: Path, *, timeout_s: float = 30) -> bool:
-    """Stop the cluster on `data`, by force after the timeout; return whether one ran."""
+    """Stop the cluster on `data`, killing it after the timeout; return whether it was running."""
     cluster = find(data)
     if cluster is None:
         return False
@@ -204,7 +204,7 @@ def _wait_until_ready(cluster: Cluster, started: Sequence[subprocess.Popen[bytes
 
 def _tail(log: Path, count: int = 8) -> str:
     lines = log.read_text(errors="replace").splitlines()
-    # Stack frames do not help the person who started the node.
+    # Stack frames do not help users.
     useful = [line for line in lines if not line.lstrip().startswith(("at ", "File ", "...", "^"))]
     return "\n".join(useful[-count:])
 
@@ -214,12 +214,12 @@ def _name_of(number: int) -> str:
 
 
 def _http_ports(port: int, count: int) -> list[int]:
-    """Return the HTTP ports of `count` nodes: `port` and those after it, or free ones for 0."""
+    """Return the HTTP ports of `count` nodes: `port` and the following ports, or free ports for 0."""
     if port == 0:
         return _free_ports(count)
     ports = list(range(port, port + count))
     if not 1 <= ports[0] <= ports[-1] <= 65535:
-        raise SettingError(f"port {port} and those after it for {count} nodes must be from 1 to 65535")
+        raise SettingError(f"the ports of {count} nodes, from {port} on, must be from 1 to 65535")
     for one in ports:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -254,9 +254,9 @@ def _write_home(
         "transport.port": transport_ports[number],
         "path.data": str(home / "data"),
         "path.logs": str(home / "logs"),
-        # Where snapshot repositories may be.
+        # The directory that may contain snapshot repositories.
         "path.repo": str(home.parent / "snapshots"),
-        # A demo must not turn read-only because the user's disk is fairly full.
+        # A demo must not become read-only because the user's disk is nearly full.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }
     if len(transport_ports) == 1:
@@ -264,7 +264,7 @@ def _write_home(
     else:
         settings["discovery.seed_hosts"] = [f"{_HOST}:{port}" for port in transport_ports]
         settings["cluster.initial_master_nodes"] = [_name_of(each) for each in range(len(transport_ports))]
-    # Every JSON value is a YAML value too.
+    # JSON values are valid YAML.
     lines = [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]
     (config / "elasticsearch.yml").write_text("".join(lines))
     (config / "log4j2.properties").write_text(

@@ -1,6 +1,6 @@
-"""Downloads the server's jars once, by their Maven coordinates, into a directory that never changes.
+"""Downloads the server's jars once, by their Maven coordinates, into a directory that is never modified.
 
-Every jar is checked against its SHA-256 sum in this package (`jars/VERSION.sha256`); no other is accepted.
+Every jar must match its SHA-256 sum in this package (`jars/VERSION.sha256`); other jars are refused.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ from jgo.maven import MavenContext, PythonResolver
 from esdedup.errors import NodeError, SettingError
 
 DEFAULT_VERSION = "9.5.3"
-# Those in this package, by what `--version` may name.
+# The supported versions by the names that `--version` accepts.
 _VERSIONS = {"8.19": "8.19.21", "8.19.21": "8.19.21", "9": DEFAULT_VERSION, DEFAULT_VERSION: DEFAULT_VERSION}
 _NETTY = "transport-netty4"
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Called with a file's name and its size in bytes; yields a function to report bytes to."""
+"""Called with a file's name and size in bytes; yields a function that is called with downloaded bytes."""
 
 
 @contextlib.contextmanager
@@ -39,7 +39,7 @@ def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
 
 
 def full_version(version: str) -> str:
-    """Return the full version of one such as ``8.19``; refuse versions that cannot be embedded."""
+    """Return the full version for a name such as ``8.19``; refuse versions that cannot be embedded."""
     if version not in _VERSIONS:
         raise SettingError(f"cannot embed Elasticsearch {version!r}: give {' or '.join(_VERSIONS)}")
     return _VERSIONS[version]
@@ -48,10 +48,10 @@ def full_version(version: str) -> str:
 def install(
     version: str, *, progress: Progress = no_progress, repositories: Mapping[str, str] | None = None
 ) -> Path:
-    """Return the home of a version's jars; download them if it does not exist.
+    """Return the home directory of a version's jars, after downloading them if necessary.
 
-    It holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes may call this at
-    once. `repositories` are addresses of Maven repositories, by name; None: Maven Central.
+    It contains ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes may call this
+    concurrently. `repositories` are addresses of Maven repositories by name; None uses Maven Central.
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():
@@ -71,7 +71,7 @@ def _download(
 ) -> list[Path]:
     coordinates = f"org.elasticsearch:elasticsearch:{version}+org.elasticsearch.plugin:{_NETTY}:{version}"
     sums = known_sums(version)
-    # Do not use the user's Maven cache, whose damaged files would stay damaged.
+    # Do not use the user's Maven cache, because a damaged file in it would never be replaced.
     context = MavenContext(
         resolver=_CheckedResolver(sums, progress),
         repo_cache=scratch / "maven",
@@ -97,19 +97,19 @@ def _lay_out(jars: list[Path], home: Path) -> None:
     plugin = next(module.glob(f"{_NETTY}-*.jar"))
     with zipfile.ZipFile(plugin) as archive:
         descriptor = archive.read(f"META-INF/es-plugins/{_NETTY}/plugin-descriptor.properties").decode()
-    # Without the module's name the plugin loads from the class path, where the server itself is.
+    # Without the module's name, the plugin's classes are loaded from the class path, like the server's.
     lines = [line for line in descriptor.splitlines() if not line.startswith("modulename")]
     (module / "plugin-descriptor.properties").write_text("\n".join(lines) + "\n")
 
 
 def known_sums(version: str) -> dict[str, str]:
-    """Return the SHA-256 sum of each jar of a version, by its name."""
+    """Return the SHA-256 sums of a version's jars by name."""
     lines = (resources.files("esdedup.node") / "jars" / f"{version}.sha256").read_text().splitlines()
     return {name: digest for digest, name in map(str.split, lines)}
 
 
 class _CheckedResolver(PythonResolver):
-    """Downloads artifacts, and refuses jars whose sum differs from that of `known_sums`."""
+    """Downloads artifacts, and refuses jars whose sum is not the known one."""
 
     def __init__(self, sums: dict[str, str], progress: Progress) -> None:
         super().__init__(progress_callback=progress)
@@ -117,7 +117,7 @@ class _CheckedResolver(PythonResolver):
 
     def download(self, artifact: Any) -> Path | None:
         path: Path | None = super().download(artifact)
-        # Other files only name jars, which are checked.
+        # Other files only refer to jars, which are checked.
         if path is None or path.suffix != ".jar":
             return path
         if path.name not in self._sums:

@@ -9,7 +9,7 @@ from esdedup.errors import NodeError
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory if it is missing; refuse one that belongs to another user."""
+    """Create a directory if it is missing; refuse a directory of another user."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         if _is_foreign(path.stat()):
@@ -20,15 +20,15 @@ def make_directory(path: Path) -> None:
 
 
 def open_anew(path: Path) -> BinaryIO:
-    """Open an empty file for writing."""
-    # An existing file could belong to another user, or be a link.
+    """Create an empty file, replacing any existing one, and open it for writing."""
+    # An existing file could belong to another user or be a link.
     path.unlink(missing_ok=True)
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def read(path: Path) -> bytes:
-    """Read a file made by `open_anew`; refuse one that is not regular or that others could have written."""
-    # Opening a pipe would block until somebody writes to it. Windows has no such flag.
+    """Read a file created by `open_anew`; refuse it if it is not regular or others may have written it."""
+    # Without this flag, which Windows lacks, opening a pipe would block until somebody writes to it.
     at_once = getattr(os, "O_NONBLOCK", 0)
     with open(path, "rb", opener=lambda path, flags: os.open(path, flags | at_once)) as file:
         about = os.fstat(file.fileno())
@@ -40,5 +40,5 @@ def read(path: Path) -> bytes:
 
 
 def _is_foreign(about: os.stat_result) -> bool:
-    # Windows has no such ids.
+    # Windows has no user ids.
     return hasattr(os, "geteuid") and about.st_uid != os.geteuid()

@@ -1,4 +1,4 @@
-"""Background processes, found again by pid, start time and arguments."""
+"""Finds and ends background processes, identified by pid, start time and arguments."""
 
 import contextlib
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import psutil
 import pydantic
 
-# Two readings of the start time of one process differ by less than this.
+# Two measurements of a process's start time differ by less than this.
 _SAME_START_S = 0.1
 
 
@@ -14,11 +14,11 @@ class Background(pydantic.BaseModel, frozen=True):
     """A process that was started in the background."""
 
     pid: int = pydantic.Field(gt=0)
-    # Seconds since 1970: distinguishes it from a later process with the same pid.
+    # Seconds since 1970; distinguishes the process from a later one with the same pid.
     started_at: float
 
     def find(self, arguments: Sequence[str]) -> psutil.Process | None:
-        """Return the process if it still runs, with these consecutive arguments on its command line."""
+        """Return the process if it is running and its command line contains these consecutive arguments."""
         try:
             process = psutil.Process(self.pid)
             is_same = abs(process.create_time() - self.started_at) < _SAME_START_S
@@ -36,7 +36,7 @@ def start_of(pid: int) -> float:
 
 
 def end(processes: Iterable[psutil.Process], *, timeout_s: float) -> bool:
-    """Terminate processes, then kill those that have not ended in time; return whether all have ended."""
+    """Terminate processes, then kill any that do not end in time; return whether all have ended."""
     late = list(processes)
     for signal in (psutil.Process.terminate, psutil.Process.kill):
         for process in late:

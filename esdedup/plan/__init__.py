@@ -1,5 +1,5 @@
-"""The needs of a stream of articles: nodes, memory, disk, cores, requests, forests.
+"""Estimates the resources for a stream of articles: nodes, memory, disk, cores, requests and forests.
 
-`model` computes a plan from a workload and from unit costs, which `costs` reads. Unit costs that were
-measured beforehand are in the package (`unit_costs.json`, made by `python -m benchmarks unit-costs --keep`).
+`model` computes a plan from a workload and from unit costs, which `costs` reads. The package includes
+measured unit costs (`unit_costs.json`, written by `python -m benchmarks unit-costs --keep`).
 """

@@ -1,4 +1,4 @@
-"""Unit costs: the measured cost of one article, node or content hash, with place and date of measurement."""
+"""Unit costs: measured costs of an article, a node and a content hash, and how they were measured."""
 
 import dataclasses
 import math
@@ -23,52 +23,52 @@ class _Model(pydantic.BaseModel, frozen=True, extra="forbid"):
 
 
 class Measured(_Model, frozen=True):
-    """The machine, time and versions of a measurement."""
+    """The date, machine and versions of a measurement."""
 
-    # The day, as ISO 8601 has it.
+    # The date in ISO 8601.
     on: str
     machine: str
-    # By name: Python, packages, the server.
+    # The versions of Python, packages and the server, by name.
     versions: dict[str, str]
 
 
 class PerText(_Model, frozen=True):
-    """Processor time by a text's length."""
+    """Processor time as a function of a text's length."""
 
     us_a_text: _Cost
     us_a_character: _Cost
 
     def us(self, characters: float) -> float:
-        """Return microseconds for a text of a number of characters."""
+        """Return the microseconds for a text of this many characters."""
         return self.us_a_text + characters * self.us_a_character
 
 
 class Deciding(_Model, frozen=True):
-    """Processor time of an arrival by the number of nodes in memory: linear in the number's logarithm."""
+    """Processor time of an arrival, which is linear in the logarithm of the number of nodes in memory."""
 
     us_at_first: _Cost
     first_nodes: Annotated[int, pydantic.Field(gt=0)]
-    # Added for each doubling of the number of nodes.
+    # The time added by each doubling of the number of nodes.
     us_a_doubling: _Cost
     # The largest number of nodes measured.
     measured_nodes: Annotated[int, pydantic.Field(gt=0)]
 
     def us(self, nodes: int) -> float:
-        """Return microseconds for an arrival among a number of nodes."""
+        """Return the microseconds for an arrival among this many nodes."""
         return self.us_at_first + self.us_a_doubling * max(0.0, math.log2(max(1, nodes) / self.first_nodes))
 
 
 class ServerWork(_Model, frozen=True):
-    """Processor time and heap that dedup costs Elasticsearch."""
+    """Processor time and heap that Elasticsearch needs for dedup."""
 
-    # Processor time for what an arrival writes to the forest, merges included.
+    # Processor time for writing an arrival to the forest, including merges.
     us_an_arrival: _Cost
-    # Processor time for what the dedup object adds to an article.
+    # Processor time for indexing the dedup object of an article.
     us_an_article: _Cost
-    # A refresh rebuilds the global ordinals of the roots of a shard: time and heap for each root.
+    # Time and heap for each root in a shard, whose global ordinals every refresh rebuilds.
     refresh_us_a_root: _Cost
     heap_bytes_a_root: _Cost
-    # The numbers of nodes, articles and roots measured.
+    # The numbers of nodes, articles and roots in the measurement.
     measured_nodes: int
     measured_articles: int
     measured_roots: int
@@ -77,23 +77,23 @@ class ServerWork(_Model, frozen=True):
 class ServerCosts(_Model, frozen=True):
     """Sizes in Elasticsearch, and the cost of writing."""
 
-    # Bytes on disk in the forest's index, merged to one segment.
+    # Bytes on disk of a node, and of a content hash, in a forest's index that was merged to one segment.
     node_bytes: _Positive
     page_bytes: _Positive
-    # Bytes on disk that the dedup object adds to an article, merged.
+    # Bytes on disk that the dedup object adds to an article, after merging.
     article_bytes: _Cost
     # Processor time of the owner for an arrival, excluding the decision in memory.
     us_a_commit: _Cost
-    # Measured with one owner that waits for the server after each batch of 1,000.
+    # The rate of an owner that waits for the server after each batch of 1,000.
     arrivals_a_second: _Positive
-    # Requests of the forest for a batch of 1,000 arrivals.
+    # Requests to the forest for each batch of 1,000 arrivals.
     requests_a_batch: _Positive
-    # None in files of earlier versions.
+    # None in files from earlier versions.
     work: ServerWork | None = None
 
 
 def costs_key(profile: Profile) -> str:
-    """Return the key of a profile's costs: words and keywords matter, boilerplate and lengths do not."""
+    """Return the key of a profile's costs, which ignores its settings for boilerplate and text length."""
     standard = get_profile(profile.name) if profile.name in PROFILES else profile
     plain = dataclasses.replace(
         profile, keep_boilerplate=standard.keep_boilerplate, max_text_length=standard.max_text_length
@@ -104,28 +104,28 @@ def costs_key(profile: Profile) -> str:
 class UnitCosts(_Model, frozen=True):
     """The costs of one profile."""
 
-    # As `costs_key` names it.
+    # The profile's key (`costs_key`).
     profile: str
-    # The layout of nodes' keys. Files of earlier versions may have costs of others too.
+    # The layout of nodes' keys. Files from earlier versions may also contain costs for other layouts.
     layout: str
-    # Fingerprints of whole texts, and of texts without their boilerplate; the latter without `omitting`.
+    # Fingerprinting whole texts, and texts without their boilerplate; the latter excludes `omitting`.
     whole: PerText
     without_boilerplate: PerText
-    # Finding and learning boilerplate, by the owner of the forest.
+    # Finding and learning boilerplate, in the owner of the forest.
     omitting: PerText
     deciding: Deciding
-    # In the memory of the owner, including its document, excluding the table of content hashes.
+    # Memory of a node in the owner, including its document, excluding the table of content hashes.
     node_bytes: _Positive
-    # The largest memory of a process that fingerprints and assigns batches of 1,000, without its nodes.
+    # Peak memory of a process that fingerprints and assigns batches of 1,000, excluding its nodes.
     process_bytes: _Positive
-    # Memory of a process that opens the forest, beyond what it keeps: with no node, and for each.
+    # Temporary memory of a process while it opens the forest: a constant, and an amount for each node.
     opening_bytes: _Cost
     opening_bytes_a_node: _Cost
     server: ServerCosts
 
 
 class LearnedCosts(_Model, frozen=True):
-    """The most that learned boilerplate takes: both of its periods full."""
+    """The most that learned boilerplate uses, when both of its periods are full."""
 
     measured: Measured
     memory_bytes: _Positive
@@ -133,7 +133,7 @@ class LearnedCosts(_Model, frozen=True):
 
 
 class CostsFile(_Model, frozen=True):
-    """Unit costs as they are saved."""
+    """The contents of a file of unit costs."""
 
     format: int = FORMAT
     measured: Measured
@@ -142,7 +142,7 @@ class CostsFile(_Model, frozen=True):
 
     @classmethod
     def read(cls, text: str, *, name: str) -> Self:
-        """Read saved costs from JSON; raises `SettingError`, which names the file, for anything else."""
+        """Parse saved costs; raises `SettingError`, which names the file, if they are invalid."""
         try:
             found = cls.model_validate_json(text)
         except pydantic.ValidationError as error:
@@ -169,6 +169,6 @@ class CostsFile(_Model, frozen=True):
 
 
 def shipped() -> CostsFile:
-    """Return the unit costs in the package, which `python -m benchmarks unit-costs --keep` writes."""
+    """Return the unit costs that are included in the package."""
     text = resources.files("esdedup.plan").joinpath(SHIPPED).read_text(encoding="utf-8")
     return CostsFile.read(text, name=SHIPPED)

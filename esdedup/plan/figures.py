@@ -1,4 +1,4 @@
-"""The figures of a plan, each with what it was calculated from."""
+"""The figures of a plan, with the basis of each calculation."""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _MB = 1e6
 
 
 class Figure(NamedTuple):
-    """A calculated number: its name for programs, its title for people, and its calculation."""
+    """A calculated number with a name for programs, a title for people, and the basis of its calculation."""
 
     name: str
     title: str
@@ -22,7 +22,7 @@ class Figure(NamedTuple):
 
 
 def figures(plan: CapacityPlan) -> Iterator[Figure]:
-    """Yield the needs of a workload."""
+    """Yield the figures of a plan."""
     yield from _arrivals(plan)
     yield from _owners(plan)
     yield from _disk(plan)
@@ -35,14 +35,14 @@ def _arrivals(plan: CapacityPlan) -> Iterator[Figure]:
     mean, peak = load.articles_a_second, plan.peak_a_second
     yield Figure("articles_a_second", "articles, on average", mean, "/s", "articles a day")
     yield Figure("peak_articles_a_second", "articles, at the peak", peak, "/s", "× peak")
-    basis = "articles but unchanged reprints, for the retention and two hours until they are deleted"
+    basis = "articles except unchanged reprints, for the retention and up to two hours until deletion"
     yield Figure("nodes", "nodes at the end of the first retention", load.nodes, "", basis)
     basis = "unchanged reprints, each with the boilerplate of its site"
-    yield Figure("pages", "pages remembered besides", load.pages, "", basis)
+    yield Figure("pages", "content hashes without a node", load.pages, "", basis)
     basis = f"{us:,.0f} µs an article of this length"
     for name, title, rate in (("mean", "on average", mean), ("peak", "at the peak", peak)):
         yield Figure(
-            f"fingerprint_cores_{name}", f"cores that fingerprint, {title}", rate * us / 1e6, "cores", basis
+            f"fingerprint_cores_{name}", f"cores for fingerprints, {title}", rate * us / 1e6, "cores", basis
         )
 
 
@@ -51,21 +51,21 @@ def _owners(plan: CapacityPlan) -> Iterator[Figure]:
     basis = plan.why if plan.forests == 1 else f"one owner is not enough: {plan.why}"
     yield Figure("forests", "forests, each with an owner", plan.forests, "", basis)
     basis = f"{us:,.0f} µs of one core an article, {MOST_BUSY:.0%} busy"
-    title = "articles that one owner can take"
+    title = "articles that one owner can process"
     yield Figure("owner_articles_a_second", title, plan.owner_a_second, "/s", basis)
     cores, basis = plan.peak_a_second * us / 1e6, f"{us:,.0f} µs an article"
     yield Figure("owner_cores_peak", "cores of all owners, at the peak", cores, "cores", basis)
     yield Figure("nodes_a_forest", "nodes of each forest", plan.load_each.nodes, "", "equal shares")
     basis = (
-        f"nodes {memory.nodes / _GB:,.2f}, pages {memory.pages / _GB:,.2f}, "
+        f"nodes {memory.nodes / _GB:,.2f}, content hashes {memory.pages / _GB:,.2f}, "
         f"boilerplate {memory.learned / _GB:,.2f} GB"
     )
     yield Figure("owner_memory_gb", "memory of each owner", memory.held / _GB, "GB", basis)
-    title, basis = "memory of each owner, at most", "while it opens the forest, or removes pages"
+    title, basis = "memory of each owner, at most", "while it opens the forest, or removes content hashes"
     yield Figure("owner_memory_peak_gb", title, memory.peak / _GB, "GB", basis)
     title, basis = (
-        "its setting memory_bytes, at least",
-        "nodes and pages; with less, nodes are searched for, which is slower",
+        "setting memory_bytes of each owner, at least",
+        "nodes and content hashes; with less memory, nodes are searched for, which is slower",
     )
     yield Figure("memory_bytes_mb", title, (memory.nodes + memory.pages) / _MB, "MB", basis)
 
@@ -73,21 +73,21 @@ def _owners(plan: CapacityPlan) -> Iterator[Figure]:
 def _disk(plan: CapacityPlan) -> Iterator[Figure]:
     server, forests, articles = plan.costs.server, plan.forests, _articles(plan)
     shard_bytes = plan.forest_bytes_unmerged / forests
-    advice = f"Elastic advises up to {SHARD_BYTES / _GB:,.0f}"
+    advice = f"Elastic recommends up to {SHARD_BYTES / _GB:,.0f}"
     if shard_bytes > SHARD_BYTES:
-        advice += f", as {math.ceil(plan.forest_bytes_unmerged / SHARD_BYTES):,} forests would have"
-    basis = f"{server.node_bytes:,.0f} bytes a node, {server.page_bytes:,.0f} a page, without replicas"
+        advice += f"; this needs {math.ceil(plan.forest_bytes_unmerged / SHARD_BYTES):,} forests"
+    basis = f"{server.node_bytes:,.0f} bytes a node, {server.page_bytes:,.0f} a content hash, no replicas"
     yield Figure("forest_gb", "disk of forests, merged", plan.forest_bytes / _GB, "GB", basis)
-    title, basis = "the same with deleted documents", "a fifth of an index, which merges leave"
+    title, basis = "disk of forests, with deleted documents", "merges leave up to a fifth of an index"
     yield Figure("forest_deleted_gb", title, plan.forest_bytes_unmerged / _GB, "GB", basis)
     basis = f"one each, of {shard_bytes / _GB:,.1f} GB with deleted documents ({advice})"
     yield Figure("forest_shards", "shards of forests", forests, "", basis)
-    basis = f"{server.article_bytes:,.0f} bytes an article, {articles:,.0f} articles of a retention"
+    basis = f"{server.article_bytes:,.0f} bytes an article, {articles:,.0f} articles within the retention"
     added_bytes = articles * server.article_bytes
     yield Figure("articles_gb", "disk that dedup adds to articles", added_bytes / _GB, "GB", basis)
-    basis = f"{SHARD_BYTES / _GB:,.0f} GB each; what the articles themselves take comes on top"
+    basis = f"{SHARD_BYTES / _GB:,.0f} GB each; the articles themselves need more shards"
     shards = max(1, math.ceil(added_bytes / SHARD_BYTES))
-    yield Figure("article_shards", "shards that this adds to the articles", shards, "", basis)
+    yield Figure("article_shards", "shards that dedup adds to articles", shards, "", basis)
     basis = f"batches of {BATCH:,}: {server.requests_a_batch:.1f} of a forest, 1 of articles"
     title = "requests to Elasticsearch, at the peak"
     requests = plan.peak_a_second / BATCH * (server.requests_a_batch + 1)
@@ -97,15 +97,15 @@ def _disk(plan: CapacityPlan) -> Iterator[Figure]:
 def _server(plan: CapacityPlan, work: ServerWork) -> Iterator[Figure]:
     us, roots = work.us_an_arrival + work.us_an_article, _articles(plan) * (1 - plan.workload.reprints)
     basis = f"{work.us_an_arrival:,.0f} µs for the forest and {work.us_an_article:,.0f} for the dedup object"
-    title = "cores of Elasticsearch that this adds, at the peak"
+    title = "cores of Elasticsearch for dedup, at the peak"
     yield Figure("server_cores_peak", title, plan.peak_a_second * us / 1e6, "cores", basis)
     basis = f"{roots:,.0f} roots in one shard; with daily indices, only those of the day"
-    title = "what a refresh of the articles takes longer"
+    title = "time that dedup adds to a refresh of articles"
     yield Figure("refresh_s", title, roots * work.refresh_us_a_root / 1e6, "s", basis)
-    title, basis = "heap of Elasticsearch for roots", "their numbers, as long as they are searched"
+    title, basis = "heap of Elasticsearch for roots", "global ordinals, as long as they are searched"
     yield Figure("heap_mb", title, roots * work.heap_bytes_a_root / _MB, "MB", basis)
 
 
 def _articles(plan: CapacityPlan) -> float:
-    """Return the articles that come within a retention."""
+    """Return the number of articles that arrive within the retention."""
     return plan.workload.articles_a_day * plan.workload.retention_days

@@ -1,4 +1,4 @@
-"""Computes the needs of a stream of articles from its workload and from unit costs. Pure."""
+"""Computes the resources for a stream of articles from its workload and from unit costs. Pure."""
 
 import bisect
 import dataclasses
@@ -11,24 +11,24 @@ from esdedup.fingerprint.signature import REPRESENTATIVES
 from esdedup.plan.costs import LearnedCosts, UnitCosts
 
 MOST_BUSY = 0.7
-"""Greatest load of an owner at the peak, as a share of its time: it must catch up after a restart."""
+"""The greatest share of its time that an owner may be busy at the peak; it must catch up after a restart."""
 
 SHARD_BYTES = 50 * 10**9
-"""The largest shard that Elastic advises; not a limit."""
+"""The largest shard that Elastic recommends; this is not a hard limit."""
 
 BATCH = 1_000
-"""The size of a full batch, in arrivals."""
+"""The number of arrivals in a full batch."""
 
 _DAY_S = 86_400
 # `seen` is rounded up to the hour, and expired nodes are deleted once an hour.
 _LATE_DAYS = 2 / 24
-# In memory, of a content hash that made no node: 20 bytes, and its share of a hash table.
+# The memory of a content hash that created no node: 20 bytes, and its share of a hash table.
 _LONE_PAGE_BYTES = 29
-# The most representatives that memory can address.
+# The most representatives that the index in memory can address.
 _MOST_ROWS = 2**31 - 1
-# Lucene merges a segment once this share of it is deleted, by default.
+# By default, Lucene merges a segment once this share of it is deleted.
 _MOST_DELETED = 0.2
-# A plan with more forests is a mistake, and would take long to find.
+# A plan with more forests is a mistake, and finding it would take long.
 _MOST_FORESTS = 100_000
 
 Why = Literal["one owner is enough", "decisions a second", "memory of an owner", "rows in memory"]
@@ -36,20 +36,20 @@ Why = Literal["one owner is enough", "decisions a second", "memory of an owner",
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workload:
-    """The stream of articles; raises `SettingError` if a number is out of its range."""
+    """A stream of articles; raises `SettingError` if a number is out of range."""
 
     articles_a_day: float = 1e6
-    # The share of the articles that reprint an earlier one within the retention.
+    # The share of the articles that reprint an earlier article within the retention.
     reprints: float = 0.3
-    # The share of the reprints whose text is edited: each makes a node. The others make a content hash if
-    # boilerplate is learned, since each site has its own, and otherwise nothing.
+    # The share of the reprints whose text was edited, which create a node. The other reprints create a
+    # content hash if boilerplate is learned (it differs between sites), and otherwise nothing.
     edited: float = 0.7
     retention_days: float = 30.0
     # In characters of visible text.
     mean_length: float = 3_000.0
     # The ratio of the peak rate to the mean rate.
     peak: float = 3.0
-    # The memory that one owner may take.
+    # The memory that an owner may use.
     owner_bytes: float = 64e9
 
     def __post_init__(self) -> None:
@@ -65,11 +65,11 @@ class Workload:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForestLoad:
-    """The load of one forest, or of all, at the end of the first retention."""
+    """The load of one forest, or of all forests together, at the end of the first retention."""
 
     articles_a_second: float
     nodes: int
-    # Content hashes that made no node.
+    # Content hashes that created no node.
     pages: int
 
 
@@ -80,9 +80,9 @@ class OwnerMemory:
     process: float
     learned: float
     nodes: float
-    # Content hashes that made no node.
+    # Content hashes that created no node.
     pages: float
-    # While it opens the forest.
+    # Temporary memory while the owner opens the forest.
     passing: float
 
     @property
@@ -98,12 +98,12 @@ class OwnerMemory:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CapacityPlan:
-    """The needs of a workload that `forests` share equally."""
+    """The resources for a workload that is divided equally between `forests`."""
 
     workload: Workload
     profile: Profile
     costs: UnitCosts
-    # The most memory that learned boilerplate takes.
+    # The most that learned boilerplate uses.
     learned: LearnedCosts
     forests: int = 1
     # Why more than one forest is needed.
@@ -111,7 +111,7 @@ class CapacityPlan:
 
     @property
     def load(self) -> ForestLoad:
-        """The load of all forests."""
+        """The load of all forests together."""
         return self._load_of(1)
 
     @property
@@ -145,19 +145,19 @@ class CapacityPlan:
 
     @property
     def peak_a_second(self) -> float:
-        """Articles at the peak."""
+        """The number of articles a second at the peak."""
         return self.load.articles_a_second * self.workload.peak
 
     @property
     def fingerprint_us(self) -> float:
-        """Processor time to fingerprint an article."""
+        """Processor time to fingerprint an article, in microseconds."""
         costs = self.costs
         by_length = costs.whole if self.profile.keep_boilerplate else costs.without_boilerplate
         return by_length.us(self._length)
 
     @property
     def owner_us(self) -> float:
-        """Processor time of an owner for an article, including the fingerprint."""
+        """Processor time of an owner for an article, including the fingerprint, in microseconds."""
         costs = self.costs
         looking_us = 0.0 if self.profile.keep_boilerplate else costs.omitting.us(self._length)
         deciding_us = costs.deciding.us(self.load_each.nodes)
@@ -165,12 +165,12 @@ class CapacityPlan:
 
     @property
     def owner_a_second(self) -> float:
-        """Articles that an owner can take at the peak."""
+        """The number of articles a second that an owner can process at the peak."""
         return MOST_BUSY * 1e6 / self.owner_us
 
     @property
     def forest_bytes(self) -> float:
-        """The indices of all forests, merged, without replicas."""
+        """The size of the indices of all forests, merged and without replicas."""
         server, learned = self.costs.server, 0.0 if self.profile.keep_boilerplate else self.learned.disk_bytes
         return (
             self.load.nodes * server.node_bytes + self.load.pages * server.page_bytes + self.forests * learned
@@ -178,7 +178,7 @@ class CapacityPlan:
 
     @property
     def forest_bytes_unmerged(self) -> float:
-        """The same, with the deleted documents that merges leave."""
+        """The size of these indices with the deleted documents that merges leave behind."""
         return self.forest_bytes / (1 - _MOST_DELETED)
 
     @property
@@ -198,14 +198,14 @@ class CapacityPlan:
 
 
 def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> CapacityPlan:
-    """Plan for a workload; raises `SettingError` for too little memory, or more forests than can be run."""
+    """Return the plan for a workload; raises `SettingError` for too little memory or too many forests."""
     one = CapacityPlan(workload=workload, profile=profile, costs=costs, learned=learned)
     memory = one.memory_each
     empty_bytes = memory.process + memory.learned + costs.opening_bytes
     if workload.owner_bytes < empty_bytes:
         raise SettingError(
-            f"an owner may take {workload.owner_bytes / 1e9:,.1f} GB, and takes {empty_bytes / 1e9:,.1f} GB "
-            "without a node; allow it more"
+            f"an owner may use {workload.owner_bytes / 1e9:,.1f} GB, but needs {empty_bytes / 1e9:,.1f} GB "
+            "without any node; allow it more"
         )
 
     def limit(forests: int) -> Why | None:
@@ -216,6 +216,6 @@ def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: Learne
     why = None if forests == 1 else limit(forests - 1)
     if forests > _MOST_FORESTS:
         raise SettingError(
-            f"{forests:,} forests would be needed, because of {why}: this workload is too large"
+            f"{forests:,} forests would be needed because of {why}: this workload is too large"
         )
     return one if why is None else dataclasses.replace(one, forests=forests, why=why)

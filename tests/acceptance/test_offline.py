@@ -290,7 +290,7 @@ ARTICLES = lines(
     {"id": "2", "text": f"{LONG} amid grumbleweed"},
     {"id": "3", "text": f"Another one, {LONG}"},
 )
-REPORTED = f"standard input:2 (id '2'): its text met a fault in esdedup; please report it: {PLACE}"
+REPORTED = f"standard input:2 (id '2'): its text triggered a bug in esdedup; please report it: {PLACE}"
 
 
 @pytest.fixture

@@ -317,8 +317,8 @@ def test_likely_field_names_are_suggested_once(es: Elasticsearch, online: Run, i
     refused = online(*options, stdin=lines(*foreign))
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.splitlines() == [
-        "esdedup: no article has a field 'text' and no field 'id', as far as the first 100 show; they have "
-        "'guid', 'headline', 'body'",
+        "esdedup: no article has a field 'text' and no field 'id', judging by the first 100; their fields "
+        "are 'guid', 'headline', 'body'",
         f"`esdedup setup {index} --text-field body --title-field headline` makes the index keep these names",
         "name the field with the id here: --id-field guid",
     ]

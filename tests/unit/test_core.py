@@ -118,7 +118,7 @@ def test_leaving_out_passages_changes_nothing_else(batch: list[str], chance: Any
 ARTICLES = [{"id": str(at), "text": each["text"]} for at, each in enumerate(sample.articles(40))]
 ARTICLES[7]["text"] += " A tale of grumbleweed."
 ARTICLES[23]["text"] += " Grumbleweed and grumbleweed."
-REASON = f"its text met a fault in esdedup; please report it: {PLACE}"
+REASON = f"its text triggered a bug in esdedup; please report it: {PLACE}"
 REJECTIONS = [f"{name}: {REASON}" for name in ("7", "23")]
 OTHERS = [each["id"] for each in ARTICLES if each["id"] not in ("7", "23")]
 

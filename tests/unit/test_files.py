@@ -169,7 +169,7 @@ def test_likely_fields_are_suggested(tmp_path: Path) -> None:
         "source": "meta.site",
     }
     assert error.articles == 100
-    assert "no field 'id', as far as the first 100 show; they have 'GUID', 'Headline'" in str(error)
+    assert "no field 'id', judging by the first 100; their fields are 'GUID', 'Headline'" in str(error)
     assert list(advice(error)) == [
         "name the fields: --text-field article_body --id-field GUID",
         "where a command takes them, also: --title-field Headline --time-field pubDate "

@@ -159,7 +159,7 @@ def test_shards_larger_than_advised_are_pointed_out() -> None:
     large = planned(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
     assert large.forest_bytes_unmerged / large.forests > 50e9
     least = math.ceil(large.forest_bytes_unmerged / 50e9)
-    assert f"as {least:,} forests would" in basis(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
+    assert f"this needs {least:,} forests" in basis(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
 
 
 def test_costs_depend_on_the_settings_of_words() -> None:
@@ -220,7 +220,7 @@ def test_plans_have_the_fewest_forests_that_fit(
         ({"reprints": 1.1}, "reprints is 1.1; it must be from 0 to 1"),
         ({"edited": math.nan}, "edited is nan"),
         ({"peak": 0.5}, "peak is 0.5; it must be at least 1"),
-        ({"owner_bytes": 1e6}, "without a node; allow it more"),
+        ({"owner_bytes": 1e6}, "without any node; allow it more"),
         ({"articles_a_day": 1e15}, "this workload is too large"),
     ],
 )

@@ -42,7 +42,7 @@ from esdedup.likely_fields import fields_not_found
 
 log = logging.getLogger("esdedup")
 
-_BEGINNING_S = 2.0
+_STARTUP_PATIENCE_S = 2.0
 
 
 class Articles:
@@ -94,7 +94,7 @@ class Articles:
                 except ApiError as error:
                     _refuse_missing_analyzer(error, language)
                     if "data stream" in reason(error):
-                        why = f"{index!r} will be a data stream: set its template up (`setup --template`)"
+                        why = f"{index!r} will be a data stream: set up its template (`setup --template`)"
                         raise IndexNotReady(why, index=index, status=400) from error
                     # Another process may have created it first; check the result.
                     if error.error != "resource_already_exists_exception":
@@ -104,11 +104,11 @@ class Articles:
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():
                 refuse_closed(name, each)
-                _refuse_made_otherwise(name, each, shards=shards, language=language)
+                _refuse_conflicting(name, each, shards=shards, language=language)
             if new := [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]:
                 check_names(self._client, index, new, fields, are_given=self._fields is not None)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
-                raise _made_otherwise(index, " and is not routed by root")
+                raise _exists_already(index, " and is not routed by root")
             for name, mapping in mappings.items():
                 self._add(name, mapping, fields, forest)
             # Fields that the index already had may still have the wrong mapping.
@@ -173,7 +173,7 @@ class Articles:
             found = self._indices(index)
             if not found and index in self._found:
                 # A server that has just started may not know its indices yet.
-                again = retrying(tenacity.retry_if_result(operator.not_), patience_s=_BEGINNING_S)
+                again = retrying(tenacity.retry_if_result(operator.not_), patience_s=_STARTUP_PATIENCE_S)
                 found = again(self._indices, index)
             mappings = _mappings(found) or self._from_templates(index)
             if not mappings:
@@ -277,7 +277,7 @@ def check_names(
 ) -> dict[str, str]:
     """Sample the articles of some indices; return the fields that have no value in the sample.
 
-    Raises `FieldsNotFound` if no article has a text, or if another field is more likely to be one of these;
+    Raises `FieldsNotFound` if no article has a text, or if a missing field probably has another name;
     raises `IndexNotReady` if an article has its own data where esdedup would write.
     """
     should = [{"exists": {"field": fields.text}}] if are_given else []
@@ -314,18 +314,18 @@ def refuse_closed(name: str, found: dict[str, Any]) -> None:
         raise IndexNotReady(f"the index {name!r} is closed: open it first", index=name)
 
 
-def _refuse_made_otherwise(
+def _refuse_conflicting(
     name: str, found: dict[str, Any], *, shards: int | None, language: str | None
 ) -> None:
     number, kept = int(found["settings"]["index"]["number_of_shards"]), kept_language(found["mappings"])
     if shards not in (None, number):
-        raise _made_otherwise(name, f", and its number of shards is {number:,}")
+        raise _exists_already(name, f", and its number of shards is {number:,}")
     if language is not None and code_of(language) != kept:
         known = "no language in particular" if kept is None else f"the language {kept!r}"
-        raise _made_otherwise(name, f", and was set up for {known}")
+        raise _exists_already(name, f", and was set up for {known}")
 
 
-def _made_otherwise(name: str, how: str) -> IndexNotReady:
+def _exists_already(name: str, how: str) -> IndexNotReady:
     return IndexNotReady(
         f"the index {name!r} exists already{how}, which is fixed when an index is created. "
         "Create a new index, and index the articles into it.",

@@ -26,7 +26,7 @@ _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
 # Give up after this many refusals: about a minute, with pauses.
 _MOST_REFUSALS = 10
-# An article with more bytes may itself be the reason, so it is given up after some seconds.
+# An article with more bytes may itself cause refusals, so it is given up after some seconds.
 _LARGE_BYTES = 1_000_000
 _MOST_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
@@ -131,7 +131,7 @@ class ArticleBulk:
     def __init__(self, client: Elasticsearch, *, index: str, only_existing: bool = False) -> None:
         # Whether indices must exist: a write would recreate a deleted one without its mapping.
         self._only_existing = only_existing
-        # For messages: each action names its own.
+        # For messages; each action names its own index.
         self._index = index
         self._task = f"index into {index!r}"
         # This module decides what is sent again, and how much at once.

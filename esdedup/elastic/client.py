@@ -85,13 +85,13 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
     Args:
         url: May contain a user and a password. Separate several servers of a cluster by commas; if one
             does not answer, the client uses the others.
-        api_key: As Elasticsearch gave it, base64.
+        api_key: The key that Elasticsearch returned, in base64.
         ca_certs: A file or directory with the authority that signed the server's certificate.
 
     Raises:
         SettingError: The address or the certificates are not valid.
         ServerUnavailable: No server answers, or it is not Elasticsearch.
-        ServerError: The server refuses.
+        ServerError: The server refuses the request.
     """
     client = client_of(url, api_key=api_key, ca_certs=ca_certs)
     with translated(f"reach Elasticsearch at {addresses_of(client)}"):

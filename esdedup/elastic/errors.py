@@ -88,8 +88,8 @@ def is_lost_point(answer: object) -> bool:
 def reason(error: ApiError) -> str:
     """Return the reason that Elasticsearch gives for a refusal, in one line."""
     # The answer to a HEAD request has no body.
-    said = _first_line(error.message) if error.message not in {"", "None"} else "the server gives no reason"
-    return _reason(error.body) or said
+    text = _first_line(error.message) if error.message not in {"", "None"} else "the server gives no reason"
+    return _reason(error.body) or text
 
 
 def _refused(task: str, why: str, body: object, status: int, index: str | None) -> ServerError:

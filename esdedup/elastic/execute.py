@@ -56,14 +56,14 @@ _ABOUT_INDICES = frozenset({400, 404})
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
 # A copy of each client, with a timeout. Creating a copy takes 0.3 ms, a tenth of a short request.
-_ENDING: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_COPIES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
-def _ending(client: _Client) -> _Client:
-    ending: _Client | None = _ENDING.get(client)
-    if ending is None:
-        ending = _ENDING[client] = client.options(request_timeout=_TIMEOUT_S)
-    return ending
+def _with_timeout(client: _Client) -> _Client:
+    copy: _Client | None = _COPIES.get(client)
+    if copy is None:
+        copy = _COPIES[client] = client.options(request_timeout=_TIMEOUT_S)
+    return copy
 
 
 class ServerCache:
@@ -142,7 +142,7 @@ def execute(
     `known` caches answers. `ask_owner` asks the owner of the forest; None if this process does not own it.
     """
     refuse_inherited(client)
-    client = _ending(client)
+    client = _with_timeout(client)
     steps = _steps(client, requests, known, ask_owner)
     call = next(steps)
     while not isinstance(call, _End):
@@ -165,7 +165,7 @@ async def execute_async(
 ) -> _Result:
     """Execute an operation as `execute` does. It runs in worker threads, since it may compute for long."""
     refuse_inherited(client)
-    client = _ending(client)
+    client = _with_timeout(client)
     steps = _steps(client, requests, known, ask_owner)
     call = await asyncio.to_thread(next, steps)
     while not isinstance(call, _End):

@@ -51,7 +51,7 @@ def kept_language(mapping: dict[str, Any]) -> str | None:
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
     """Return whether an article index maps the fields of esdedup, by the names given or else its own."""
     fields = given or kept_fields(mapping) or Fields()
-    is_ours = "format" not in meta_of(mapping) and not _strangeness(mapping, fields.dedup)
+    is_ours = "format" not in meta_of(mapping) and not _conflict_of(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)
 
 
@@ -158,7 +158,7 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
             flaw = "it has `enabled: false`, so no field of esdedup would be indexed"
         elif left_out := [each for each in (fields.root, fields.signature) if _is_left_out(each, source)]:
             flaw = f"`_source` leaves out {left_out[0]}, which esdedup reads from it"
-        elif strange := _strangeness(mapping, fields.dedup):
+        elif strange := _conflict_of(mapping, fields.dedup):
             theirs = f"the articles of the index {index!r} have their own field {fields.dedup!r}, which"
             other = f"{strange}: give the object of esdedup another name, such as 'es{fields.dedup}'"
             raise IndexNotReady(f"{theirs} {other}", index=index, missing_fields=(f"es{fields.root}",))
@@ -173,7 +173,7 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
         )
 
 
-def _strangeness(mapping: dict[str, Any], name: str) -> str | None:
+def _conflict_of(mapping: dict[str, Any], name: str) -> str | None:
     """Return why a field cannot be the dedup object; None if it can."""
     found = mapping_of(mapping, name)
     kind, names = found.get("type", "object"), found.get("properties", {}).keys()

@@ -26,10 +26,10 @@ from esdedup.forest.stories import NO_STORIES, Edit, Stories
 # has the first edits.
 _SETTLED_ID = "~edits"
 _EDITS_AT_ONCE = 500
-# Elasticsearch takes 65,536 terms.
+# Elasticsearch accepts at most 65,536 terms.
 _MOST_KEYS = 30_000
 # How long after its story was decided an article may reach its index.
-_ON_THE_WAY_MS = 60_000
+_MOST_INDEXING_DELAY_MS = 60_000
 # A pass must be repeated if another process has made an edit or written one of the articles.
 _MOST_PASSES = 100
 
@@ -101,7 +101,7 @@ def settle(
     edits, changed = (yield from read_edits(forest, known)), 0
     since: dict[str, int] = dict.fromkeys(indices, len(edits.edits))
     for _ in range(_MOST_PASSES):
-        number, refused, early_ms = len(edits.edits), 0, (yield from clock_ms()) - _ON_THE_WAY_MS
+        number, refused, early_ms = len(edits.edits), 0, (yield from clock_ms()) - _MOST_INDEXING_DELAY_MS
         found = (yield from stored_document(forest, _SETTLED_ID)) or {"state": {"settled": {}}}
         state, settled = found["state"], found["state"]["settled"]
         since = {name: min(before, settled.get(name, 0)) for name, before in since.items()}

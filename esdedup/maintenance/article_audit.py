@@ -59,7 +59,7 @@ class ArticleAudit:
         """Yield a list of violations for each batch of articles."""
         yield list(self._state_behind())
         for batch in self._batches():
-            yield [*self._wrong_bands(batch.live), *self._but_wrong_bands(batch)]
+            yield [*self._wrong_bands(batch.live), *self._except_wrong_bands(batch)]
         if without := self.records.count_without():
             detail = "they were indexed without esdedup; lists and similar articles leave them out"
             subject = f"{without:,} articles"
@@ -69,7 +69,7 @@ class ArticleAudit:
         """Yield a list of violations for each batch, looking only for repairable ones."""
         yield _repairable(self._state_behind())
         for batch in self._batches():
-            yield _repairable(self._but_wrong_bands(batch))
+            yield _repairable(self._except_wrong_bands(batch))
 
     def _batches(self) -> Iterator[_Batch]:
         for records in self.records.batches():
@@ -111,7 +111,7 @@ class ArticleAudit:
         ids.update(each.node for each in remembered if each.node is not None)
         return {node.id: node for node in self.index.run(self.index.nodes.by_id(ids))}
 
-    def _but_wrong_bands(self, batch: _Batch) -> Iterator[Violation]:
+    def _except_wrong_bands(self, batch: _Batch) -> Iterator[Violation]:
         yield from map(_invalid, batch.invalid)
         yield from self._against_nodes(batch)
         yield from self._other_stories(batch)
@@ -236,7 +236,7 @@ class ArticleAudit:
         return changed
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
-        """Return a node corrected for the fact that it existed when this article arrived."""
+        """Return a node with the values that it must have if it existed when this article arrived."""
         seen_ms = self.aging.round_up(record.seen_ms)
         if node is None:
             own = StoredNode(

@@ -55,7 +55,7 @@ class EditRequest(Result, frozen=True, extra="forbid"):
     """An id, unique for each request. If a request is repeated with the same id because its answer was lost,
     only one edit is made."""
 
-    if not TYPE_CHECKING:  # The types of the fields stay known.
+    if not TYPE_CHECKING:  # keeps the fields' types for type checkers
 
         def __init__(self, **values: object) -> None:
             try:
@@ -92,11 +92,11 @@ class EditHistory(Result, frozen=True):
     """The numbers of the edits that were undone."""
 
 
-def make_edit(desk: ForestScope, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
+def make_edit(scope: ForestScope, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
     """Store an edit in the forest, and update the stories of articles; see `Editor.edit`."""
     if not by.strip() or len(by) > _LONGEST_NAME or by.encode(errors="ignore").decode() != by:
         raise SettingError(f"the editor's name must be 1 to {_LONGEST_NAME} characters in UTF-8: {by!r:.50}")
-    forest, ready = yield from _ready(desk, index)
+    forest, ready = yield from _ready(scope, index)
     yield from refuse_unwritable(tuple(ready.mappings))
     edits, changed = yield from settle(forest, [*ready.mappings], ready.fields)
     while (edit := _made(edits, request, by=by)) is None:
@@ -107,23 +107,23 @@ def make_edit(desk: ForestScope, index: str, request: EditRequest, *, by: str) -
     return EditResult(edit=edit, articles=changed + more)
 
 
-def history(desk: ForestScope, index: str) -> Requests[EditHistory]:
+def history(scope: ForestScope, index: str) -> Requests[EditHistory]:
     """Return all edits of the forest; the index must have been set up for editors."""
-    forest, _ = yield from _ready(desk, index)
+    forest, _ = yield from _ready(scope, index)
     edits = yield from read_edits(forest)
     return EditHistory(edits=edits.edits, undone=tuple(sorted(edits.stories.undone)))
 
 
-def _ready(desk: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
+def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
     """Return the forest of an index, and the index; raise unless both can be edited."""
-    ready = yield from desk.ready(index, is_fresh=True)
+    ready = yield from scope.ready(index, is_fresh=True)
     if not isinstance(ready.fields, EditorialFields):
         raise IndexNotReady(
             f"the index {index!r} has no stories that can be edited: set it up with --editorial, or "
             "`Dedup.setup(editorial=True)`",
             index=index,
         )
-    forest = forest_of(ready.mappings, given=desk.given_forest)
+    forest = forest_of(ready.mappings, given=scope.given_forest)
     for name, each in ready.mappings.items():
         # Refuse the target forest of a migration, which has no readers yet.
         if (kept := kept_forest(each)) != forest:
@@ -182,7 +182,7 @@ def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) 
 
 def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
     of_texts = [{"terms": {name: list(texts)}} for name in (ready.fields.fingerprint, ready.fields.root)]
-    # By root, find only articles without a fingerprint: a leaf has the root of another text.
+    # Match by root only articles without a fingerprint, since a leaf has the root of another text.
     has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}
     split = [of_texts[0], {"bool": {"filter": [of_texts[1], has_none]}}]
     query = {"bool": {"filter": {"term": {ready.fields.cluster: story}}, "must_not": split}}
@@ -202,7 +202,7 @@ class Editor:
     ) -> None:
         """Use a forest, by default the index's own; nothing is sent yet. `fields` as for `Reader`."""
         self._client = client
-        self._desk = ForestScope(fields=fields, given_forest=forest)
+        self._scope = ForestScope(fields=fields, given_forest=forest)
 
     @checked
     def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
@@ -221,11 +221,11 @@ class Editor:
             ArticleNotFound: An article is missing.
             SettingError: The edit would change nothing, or would leave no article in a story that is split.
         """
-        return execute(self._client, make_edit(self._desk, index, request, by=by))
+        return execute(self._client, make_edit(self._scope, index, request, by=by))
 
     def history(self, index: str) -> EditHistory:
         """Return all edits of the forest of an index."""
-        return execute(self._client, history(self._desk, index))
+        return execute(self._client, history(self._scope, index))
 
 
 class AsyncEditor:
@@ -237,13 +237,13 @@ class AsyncEditor:
     ) -> None:
         """Use a forest, by default the index's own; nothing is sent yet. `fields` as for `Reader`."""
         self._client = client
-        self._desk = ForestScope(fields=fields, given_forest=forest)
+        self._scope = ForestScope(fields=fields, given_forest=forest)
 
     @checked
     async def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
         """Make an edit; see `Editor.edit`."""
-        return await execute_async(self._client, make_edit(self._desk, index, request, by=by))
+        return await execute_async(self._client, make_edit(self._scope, index, request, by=by))
 
     async def history(self, index: str) -> EditHistory:
         """Return all edits of the forest of an index."""
-        return await execute_async(self._client, history(self._desk, index))
+        return await execute_async(self._client, history(self._scope, index))

@@ -153,7 +153,7 @@ class ForestAudit:
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
         # By root: its oldest neighbour in the tree whose root it resembles most, preceded by the sort key.
         earlier: dict[str, tuple[float, int, StoredNode]] = {}
-        for root, node, resemblance in self._that_may_join(near):
+        for root, node, resemblance in self._joinable(near):
             # Two roots must never be neighbours. A leaf may be a neighbour of a root that it did not join,
             # and the order of rebuilt nodes is unknown.
             is_ordered = root.seq > self._ordered_since or node.is_root
@@ -164,7 +164,7 @@ class ForestAudit:
             detail = f"its neighbour {node.id}, in the tree of {node.root}, is older"
             yield repairable(ViolationKind.NEAR_ROOTS, later, detail, Remedy(joins=node.root))
 
-    def _that_may_join(
+    def _joinable(
         self, near: list[tuple[StoredNode, StoredNode]]
     ) -> Iterator[tuple[StoredNode, StoredNode, float]]:
         """Yield each text with a neighbour whose tree it may join, and its resemblance to the root."""

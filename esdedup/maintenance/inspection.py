@@ -213,7 +213,7 @@ class Inspection:
         _check_named(indices)
         names = ",".join(indices)
         fields = execute(self._client, self._scope.fields_of(names))
-        # Acknowledged writes must be visible.
+        # Make acknowledged writes visible.
         execute(self._client, refresh(names))
         return Records(self._client, indices=indices, fields=fields)
 

@@ -34,7 +34,7 @@ _EXPECTED_STATUS = frozenset({200, 201, 404, 409})
 # Articles sampled from each end of an index; Elasticsearch limits `top_hits` to 100.
 _SAMPLE = 100
 # A smaller sample proves nothing: its few nodes may all have been lost by accident.
-_FEWEST = 3
+_LEAST_SAMPLE = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class Records:
         status = index.status()
         samples = self._samples(until_seq=status.state.seq, since_ms=status.live_since_ms(status.aging))
         for name, sample in samples.items():
-            if len(sample) < _FEWEST:
+            if len(sample) < _LEAST_SAMPLE:
                 continue
             ids = {each for record in sample for each in (record.fingerprint, record.root) if each}
             nodes = {node.id for node in index.run(index.nodes.by_id(ids))}

@@ -345,7 +345,7 @@ class Rebuild:
             raise ForestMismatch(
                 f"the articles were fingerprinted with {label!r}: {error}", forest=self.name, found=label
             ) from error
-        # The standard profile of that name, or its variant that keeps boilerplate if the label is of that.
+        # Use the standard profile of that name, or its variant with boilerplate if that has this label.
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
         meta = Meta.of(profile, lookup=self.lookup or (former.lookup if former else "memory"))

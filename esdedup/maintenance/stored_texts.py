@@ -50,7 +50,7 @@ class SiteBoilerplate(pydantic.BaseModel, frozen=True):
     articles: int
     # How many different passages in them are boilerplate.
     learned: int
-    # The most frequent ones.
+    # The most frequent passages.
     passages: tuple[LearnedPassage, ...]
 
 

@@ -424,13 +424,13 @@ def test_an_index_with_articles_keeps_its_forest(
             feed(es, dedup, where, articles)
     dedup = Dedup(es)
     for wrong in (other, index_name("missing")):
-        with pytest.raises(IndexNotReady, match=f"{index!r} has articles that the forest {wrong!r} does not"):
+        with pytest.raises(IndexNotReady, match=f"{index!r} are not in the forest {wrong!r}"):
             dedup.setup(index, forest=wrong)
     with Dedup(es, forest=forest) as feeding:
         # This works even before the fed articles are visible to searches.
         feed(es, feeding, index, ARTICLES[100:200])
         dedup.setup(index, forest=forest)
-    with pytest.raises(IndexNotReady, match="does not know"):
+    with pytest.raises(IndexNotReady, match="are not in the forest"):
         dedup.setup(index, forest=other)
     renamed = index_name("renamed")
     Maintenance(es, forest=renamed).rebuild([index])
@@ -519,7 +519,7 @@ def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_n
     es.indices.put_mapping(index=index, meta={"esdedup": {"editorial": True}})
     with pytest.raises(IndexNotReady, match="belongs to no forest"):
         Editor(es, forest=other).edit(index, merge, by="A. Chen")
-    with pytest.raises(IndexNotReady, match="does not know"):
+    with pytest.raises(IndexNotReady, match="are not in the forest"):
         Dedup(es, forest=other).setup(index, editorial=True)
     Dedup(es, forest=forest).setup(index, editorial=True)
     assert Maintenance(es).forest_of([index]) == forest

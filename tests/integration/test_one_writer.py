@@ -198,7 +198,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "advice"), [(FULL_DISK, "free space on the disk"), (READ_ONLY, "remove the block")]
+    ("kind", "advice"), [(FULL_DISK, "free disk space"), (READ_ONLY, "remove the block")]
 )
 def test_feeding_a_blocked_forest_fails_at_once(
     es: Elasticsearch,

@@ -277,7 +277,7 @@ def test_a_new_forest_for_rooted_articles_logs_a_warning(
         list(dedup.enrich([action]))
     es.indices.put_mapping(index=index, meta=kept)
     (warning,) = caplog.messages
-    assert f"but articles in '{index}' have roots already" in warning
+    assert f"but articles in '{index}' already have roots" in warning
     assert "unless the forest is rebuilt" in warning
 
 

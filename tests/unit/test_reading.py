@@ -366,7 +366,7 @@ def test_hits_continue_after_a_lost_point_in_time(orders: str, lost: tuple[int, 
 
 def test_unordered_hits_cannot_continue_after_a_lost_point() -> None:
     body = {"size": 2, "sort": ["_doc"]}
-    with pytest.raises(ServerUnavailable, match="its server was started again"):
+    with pytest.raises(ServerUnavailable, match="its server was restarted"):
         run(all_hits("news", body), "point", hits("a", "b"), None)
     _, found = run(all_hits("news", body), "point", None, "other", hits("a"), None)
     assert [hit["_id"] for hit in found] == ["a"]

@@ -180,7 +180,7 @@ class ForestIndex:
 def refuse_templates(client: Elasticsearch, name: str) -> None:
     """Raise if an index template would give a forest of this name aliases or harmful settings."""
     asking = client.options(ignore_status=HTTPStatus.FORBIDDEN).indices
-    with translated(f"try the name of the forest {name!r}", index=name):
+    with translated(f"check the name of the forest {name!r}", index=name):
         given = asking.simulate_index_template(name=name).get("template", {})
         found = template_of(name, asking.get_index_template().get("index_templates", []))
     mapping, settings = given.get("mappings", {}), given.get("settings", {}).get("index", {})

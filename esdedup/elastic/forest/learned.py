@@ -39,7 +39,7 @@ _READ_AT_ONCE = 50
 # Smaller documents get the changes of the next batch too, and are then written again.
 _ENOUGH_BYTES = 8_000
 _LOG_BYTES = 8
-# The length of `documents_of` if one document has all changes, since another has the number of documents.
+# The length of `documents_of` if one document has all changes: another has the number of documents.
 _ONE_AND_LAST = 2
 
 

@@ -260,7 +260,7 @@ class Lease:
                 return missing
             found, _ = self._read()
             owner = None if found is None else found.owner
-        now = owner or "its present owner is unknown"
+        now = owner or "its current owner is unknown"
         return ForestLost(
             f"this process has lost the forest {self._forest!r} to another: {now}",
             forest=self._forest,
@@ -283,7 +283,7 @@ class Lease:
         self._ended.set()
 
     def _busy(self, claim: Claim) -> ForestBusy:
-        action = "Wait until it is released, feed through the owner if it is a sidecar, or name another one."
+        action = "Wait for its release, feed through the owner if it is a sidecar, or name another forest."
         if claim.is_of_this_machine and claim.pid == os.getpid():
             action = "That is this process: share its Dedup between threads, or close it first."
         return ForestBusy(
@@ -365,7 +365,7 @@ class Lease:
         except NotFoundError:
             return False
         if not released:
-            # Not the version of a release, which a renewal in progress could overwrite by it.
+            # Do not store the version of a release: with it, a renewal could overwrite the release.
             self._version = version
         # Count from before the request, so that the lease never seems to last longer than it does.
         self._renewed_at = started_at

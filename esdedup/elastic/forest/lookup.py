@@ -34,7 +34,7 @@ def gather(
     aging: Aging,
     now_ms: int,
 ) -> Requests[Nodes]:
-    """Find the live nodes near a batch's articles, their content hashes with nodes, and the roots of these.
+    """Find the nodes that a batch needs: near live nodes, known content hashes with nodes, and their roots.
 
     If the relation counts leaves, also find the leaves of each root whose count may decide. `recent` has
     nodes and content hashes that a search may not show yet.

@@ -88,7 +88,7 @@ class ElasticStore(Closing):
             memory_bytes: The most memory for nodes. Beyond it, a forest with the lookup `memory` refuses
                 articles. With `search`, all live nodes are in memory while they fit, so that batches need no
                 search; 0 keeps none in memory.
-            followed: Has read the forest while another process owned it, so that only the rest is loaded.
+            followed: A follower that has read most of the forest, so that only the rest is loaded.
         """
         self._index = ForestIndex.open(client, forest, profile=profile, lookup=lookup, limits=limits)
         self._is_log = self._index.meta.is_log
@@ -98,10 +98,10 @@ class ElasticStore(Closing):
         self._is_torn = False
         self._memory_bytes = memory_bytes
         # The memory that nodes may take before a warning is logged.
-        self._plenty_bytes = memory_bytes * 4 // 5
+        self._warned_bytes = memory_bytes * 4 // 5
         self._recent: dict[str, Stored] = {}
         # How many documents were written since the last refresh.
-        self._unshown = 0
+        self._unrefreshed = 0
         # All live nodes; None while they are searched for, and only `_recent` is in memory. Plans in
         # `committed` may not be durable yet.
         self._nodes: Nodes | None = None
@@ -191,8 +191,8 @@ class ElasticStore(Closing):
                     self._nodes.keep()
                 self._give_up_memory_if_full()
             if not self._is_log:
-                self._unshown += len(plan.written)
-                if self._unshown > self._index.limits.recent_nodes:
+                self._unrefreshed += len(plan.written)
+                if self._unrefreshed > self._index.limits.recent_nodes:
                     self._refresh()
         return written
 
@@ -325,11 +325,11 @@ class ElasticStore(Closing):
     def refuse_if_full(self) -> None:
         """Raise `ForestFull` if the nodes of a log take too much memory; log a warning before that."""
         size_bytes = 0 if self._nodes is None else self._nodes.size_bytes
-        if not self._is_log or size_bytes <= self._plenty_bytes:
+        if not self._is_log or size_bytes <= self._warned_bytes:
             return
         if size_bytes > self._memory_bytes:
             raise ForestFull.of(self._index.name, memory_bytes=self._memory_bytes)
-        self._plenty_bytes = self._memory_bytes
+        self._warned_bytes = self._memory_bytes
         log.warning(
             "the nodes of the forest %r take %s of the %s bytes of memory that they may take; beyond that, "
             "articles are refused: raise memory_bytes, or rebuild the forest with the lookup `search`",
@@ -364,4 +364,4 @@ class ElasticStore(Closing):
         with self.writer.noticing_deletion():
             self._index.refresh()
         self._recent = {}
-        self._unshown = 0
+        self._unrefreshed = 0

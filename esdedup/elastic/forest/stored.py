@@ -59,12 +59,12 @@ class StoredPage(NamedTuple):
 
     @property
     def is_page(self) -> bool:
-        """Whether this is a page, and not a node."""
+        """Whether this is a content hash, not a node."""
         return True
 
     @property
     def document_id(self) -> str:
-        """The id of its document, which differs from every node's."""
+        """The id of its document, which differs from the ids of all nodes."""
         return f"page-{self.page}"
 
 
@@ -94,7 +94,7 @@ class StoredNode(NamedTuple):
 
     @property
     def is_page(self) -> bool:
-        """Whether this is a page, and not a node."""
+        """Whether this is a content hash, not a node."""
         return False
 
     @property

@@ -60,7 +60,7 @@ class ForestWriter(Closing):
         if is_inherited(self.index.client):
             return
         try:
-            # The future of a write reports its failure, so none is raised here.
+            # The future of a write reports its failure, so it is not raised here.
             self.settle()
             # A lost forest has been reported already.
             if not self.lease.is_lost:

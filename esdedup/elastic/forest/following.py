@@ -150,7 +150,7 @@ class Follower:
         try:
             self._is_more = self._look()
         except Exception as error:
-            # Whatever the error is, this process stays a standby.
+            # After any error, this process must remain a standby.
             log.warning("the forest %r will be loaded when it is taken over: %s", self._forest, error)
             self._forget()
             wait_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
@@ -179,7 +179,7 @@ class Follower:
                 on_read()
             copy.settle(live_since_ms=live_since_ms)
         except Exception as error:
-            # Whatever the error is, the forest can be loaded instead.
+            # After any error, the forest can be loaded instead.
             log.warning("the forest %r is loaded in full: %s", self._forest, error)
             return None
         finally:
@@ -202,7 +202,7 @@ class Follower:
                 index.run(copy.update(index.name))
                 return copy.taken()
             except Exception as error:
-                # Whatever the error is, the boilerplate can be read instead.
+                # After any error, the boilerplate can be read instead.
                 log.warning("the learned boilerplate of %r is read in full: %s", self._forest, error)
         return LearnedLog(index.name, index.run(read_learned(index.name)))
 

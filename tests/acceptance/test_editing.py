@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 
 from esdedup import Dedup, Reader
 from tests.acceptance.conftest import Run
-from tests.acceptance.test_frame import RULES, barriers
+from tests.acceptance.test_frame import RULES, violations
 from tests.support.browsing import LOCALES, SampleSite, sample_site, watched
 from tests.support.forests import ARTICLES, feed
 from tests.support.names import Names, new_names
@@ -44,7 +44,7 @@ def test_an_editor_merges_two_stories_and_undoes_it(
     with watched(browser, size, java_script_enabled=language == "en", **options) as page:
         page.goto(f"{desk.address}/article?id={one}")
         if language == "en":
-            assert not barriers(page, RULES)
+            assert not violations(page, RULES)
         form = page.locator("#editing form")
         form.locator("[name=to]").fill(f"{desk.address}/article?id={other}")
         form.locator("[name=why]").fill("one fire")
@@ -56,7 +56,7 @@ def test_an_editor_merges_two_stories_and_undoes_it(
         assert "A. Chen" in page.inner_text("main")
         assert "one fire" in page.inner_text("main")
         if language == "en":
-            assert not barriers(page, RULES)
+            assert not violations(page, RULES)
         page.screenshot(path=tmp_path / "edits.png")
         page.get_by_role("button", name=undo).click()
         assert page.url.endswith("/edits")
@@ -76,7 +76,7 @@ def test_an_editor_merges_rows_of_the_list(
         for number in (0, 2):
             boxes.nth(number).check()
         if language == "en":
-            assert not barriers(page, RULES)
+            assert not violations(page, RULES)
         page.screenshot(path=tmp_path / "chosen.png")
         page.get_by_role("button", name=merge).click()
         assert page.url.endswith("/?sort=oldest")

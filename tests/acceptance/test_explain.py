@@ -71,8 +71,8 @@ def explain(online: Run) -> Callable[..., Any]:
     """Return the explanation of two ids as JSON."""
 
     def explain(one: str, other: str, index: str, forest: str, *options: object) -> Any:
-        asked = ["explain", one, other, "--index", index, "--forest", forest, *options]
-        found = online(*asked, "--json")
+        arguments = ["explain", one, other, "--index", index, "--forest", forest, *options]
+        found = online(*arguments, "--json")
         assert (found.code, found.err) == (0, "")
         return found.json
 
@@ -141,7 +141,7 @@ def test_unreadable_input_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ('{"text": "a"}\n\n{"text": "b"}\n', "many.json has several articles, the second on line 3"),
         ('\ufeff{"text": "a"} {"text"', "many.json has several articles, the second on line 1"),
@@ -150,11 +150,11 @@ def test_unreadable_input_is_refused(
     ],
 )
 def test_a_file_with_several_articles_is_refused(
-    run: Run, files: tuple[Path, Path], tmp_path: Path, content: str, said: str
+    run: Run, files: tuple[Path, Path], tmp_path: Path, content: str, message: str
 ) -> None:
     (tmp_path / "many.json").write_text(content)
     result = run("explain", files[0], "many.json")
-    assert (result.code, said in result.err) == (2, True)
+    assert (result.code, message in result.err) == (2, True)
     assert "one article per file" in result.err
     assert "--index" in result.err
 
@@ -330,7 +330,7 @@ def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
         articles, comparison = [found.one, found.other], found.comparison
         earlier, later = sorted(articles, key=lambda each: each.order)
         assert found.same_cluster == (earlier.root == later.root)
-        # These are None where an update has replaced the text.
+        # `to_root` and `neighbour` are None where an update has replaced the text.
         leaves = [each for each in articles if each.fingerprint not in {None, each.root}]
         for known in (each for leaf in leaves for each in (leaf.to_root, leaf.neighbour) if each is not None):
             assert known.way is not None, leaves
@@ -416,13 +416,13 @@ def test_explain_reports_missing_articles(online: Run, run: Run, es: Elasticsear
     index, _ = feed({"a": FIRST, "b": SECOND})
     es.update(index=index, id="b", doc={"dedup": {"profile": "verified-9"}}, refresh=True)
     es.index(index=index, id="textless", document={"title": "x"}, refresh=True)
-    for asked, code, message in (
+    for arguments, code, message in (
         (["a", "none", "--index", index], 1, "there is no article 'none'"),
         (["a", "textless", "--index", index], 1, "has no field 'text'"),
         (["a", "", "--index", index], 2, "is empty"),
         (["b", "a", "--index", index], 2, "'verified-9'"),
         (["a", "a", "--index", f"{index}-none"], 3, "there is no index"),
     ):
-        result = online("explain", *asked)
+        result = online("explain", *arguments)
         assert (result.code, message in result.err) == (code, True)
     assert run("explain", "a", "b", "--index", index, url="http://localhost:1").code == 3

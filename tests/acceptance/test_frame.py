@@ -31,7 +31,7 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
 narrow = pytest.mark.parametrize("page", ["narrow"], indirect=True)
 
 
-def barriers(page: Page, rules: list[str] | dict[str, object]) -> str:
+def violations(page: Page, rules: list[str] | dict[str, object]) -> str:
     """Return axe's report of violations, or an empty string."""
     found = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
     return str(found.generate_report()) if found.violations_count else ""
@@ -60,13 +60,13 @@ def test_pages_are_accessible(
             assert page.locator("html").get_attribute("lang") == language
             # Collapsed sections are checked, too.
             page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-            assert not barriers(page, RULES), address
+            assert not violations(page, RULES), address
             # Only the contrast rule depends on the colour scheme.
             page.emulate_media(color_scheme="dark")
-            assert not barriers(page, {"type": "rule", "values": ["color-contrast"]}), address
+            assert not violations(page, {"type": "rule", "values": ["color-contrast"]}), address
             page.emulate_media(color_scheme="light")
         page.keyboard.press("?")
-        assert not barriers(page, RULES)
+        assert not violations(page, RULES)
 
 
 def test_the_language_is_switched_and_kept(

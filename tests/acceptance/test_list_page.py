@@ -208,18 +208,18 @@ def test_a_source_is_found_by_part_of_its_name(site: Site, visitor: Visitor) -> 
     page.goto(site.address)
     visitor.unfold("facets")
     names = {each["_source"]["source"] for each in ARTICLES}
-    wanted = max(names)
+    chosen = max(names)
     offered = page.locator("#source-names option")
     field = page.get_by_placeholder(visitor.says("Another source", "其他来源"))
     with page.expect_response("**/source-names*"):
-        field.press_sequentially(wanted[-4:].upper())
-    expect(offered).to_have_count(sum(wanted[-4:].lower() in each.lower() for each in names))
-    assert wanted in [each.get_attribute("value") for each in offered.all()]
-    field.fill(wanted)
+        field.press_sequentially(chosen[-4:].upper())
+    expect(offered).to_have_count(sum(chosen[-4:].lower() in each.lower() for each in names))
+    assert chosen in [each.get_attribute("value") for each in offered.all()]
+    field.fill(chosen)
     with page.expect_navigation():
         field.press("Enter")
-    assert visitor.parameters == {"source": [wanted]}
-    assert visitor.totals[1] == sum(each["_source"]["source"] == wanted for each in ARTICLES)
+    assert visitor.parameters == {"source": [chosen]}
+    assert visitor.totals[1] == sum(each["_source"]["source"] == chosen for each in ARTICLES)
 
 
 def test_hours_narrow_the_list(site: Site, visitor: Visitor) -> None:
@@ -364,8 +364,8 @@ def test_articles_since_the_last_visit_are_marked(site: Site, browser: Browser, 
         page.context.add_cookies([cookie])  # type: ignore[list-item]
         page.goto(f"{site.address}/?sort=similar-desc")
         new = sum(each > then_s * 1_000 for each in times)
-        said = page.locator(".totals .new").inner_text()
-        assert said.startswith(f"{new} new articles since your last visit")
+        text = page.locator(".totals .new").inner_text()
+        assert text.startswith(f"{new} new articles since your last visit")
         rows = Reader(es).list(site.index_name, sort="similar-desc", arrived_since=str(then_s * 1_000)).rows
         expected = [
             ""

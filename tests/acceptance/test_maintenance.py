@@ -194,7 +194,7 @@ def test_show_prints_articles_and_nodes(online: Run, es: Elasticsearch, stored: 
 
 def test_show_refuses_invalid_arguments(online: Run, es: Elasticsearch, stored: tuple[str, str]) -> None:
     index, forest = stored
-    for options, code, said in [
+    for options, code, message in [
         ((), 2, "--id, --fingerprint or --root"),
         (("--id", "a", "--root", "b"), 2, "name one thing"),
         (("--id", "a", "--size", "3"), 2, "go with --fingerprint"),
@@ -206,7 +206,7 @@ def test_show_refuses_invalid_arguments(online: Run, es: Elasticsearch, stored: 
     ]:
         refused = online("show", "--index", index, "--forest", forest, *options)
         assert (refused.code, refused.out) == (code, ""), options
-        assert said in refused.err, options
+        assert message in refused.err, options
     # `show` works if the forest is missing, but refuses a forest other than the index's own.
     wrong = online("show", "--index", index, "--id", "1", "--forest", "none")
     assert (wrong.code, f"belongs to the forest {forest!r}, not to 'none'" in wrong.err) == (3, True)

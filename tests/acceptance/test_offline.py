@@ -82,13 +82,13 @@ def test_edited_reprints_join_a_cluster_only_within_its_retention(run: Run) -> N
         for number, (text, at) in enumerate(texts)
     )
 
-    def said_with(*options: object) -> str:
+    def errors_with(*options: object) -> str:
         return run("cluster", "-", *options, stdin=lines.encode()).err
 
-    assert "3 clustered, 0 failed, 1 roots" in said_with()
-    assert "3 clustered, 0 failed, 2 roots" in said_with("--time-field", "at")
-    assert "3 clustered, 0 failed, 1 roots" in said_with("--time-field", "at", "--retention-days", 60)
-    assert "3 clustered, 0 failed, 3 roots" in said_with("--time-field", "at", "--retention-days", 1)
+    assert "3 clustered, 0 failed, 1 roots" in errors_with()
+    assert "3 clustered, 0 failed, 2 roots" in errors_with("--time-field", "at")
+    assert "3 clustered, 0 failed, 1 roots" in errors_with("--time-field", "at", "--retention-days", 60)
+    assert "3 clustered, 0 failed, 3 roots" in errors_with("--time-field", "at", "--retention-days", 1)
     shown = run("cluster", "--help").out
     assert (
         "With --time-field: how many days a cluster accepts articles after its last one. Default: 30."
@@ -97,16 +97,16 @@ def test_edited_reprints_join_a_cluster_only_within_its_retention(run: Run) -> N
 
 
 def test_feed_dates_are_parsed_and_others_counted(run: Run, caplog: pytest.LogCaptureFixture) -> None:
-    def said_of(*dates: object) -> str:
+    def errors_of(*dates: object) -> str:
         articles = [{"id": str(n), "text": "the very same text", "at": date} for n, date in enumerate(dates)]
         lines = "".join(json.dumps(article) + "\n" for article in articles)
         return run("cluster", "-", "--time-field", "at", stdin=lines.encode()).err
 
-    said = said_of("Thu, 01 Jan 2026 08:00:00 GMT", "Sun, 01 Mar 2026 08:00:00 +0100")
+    errors = errors_of("Thu, 01 Jan 2026 08:00:00 GMT", "Sun, 01 Mar 2026 08:00:00 +0100")
     # The second article came after the retention, so it is a root, too.
-    assert "2 clustered, 0 failed, 2 roots\n" in said
-    said = said_of("01.01.2026", None, 1_767_225_600, "2026-01-01")
-    assert "4 clustered, 0 failed, 1 roots, 3 undated\n" in said
+    assert "2 clustered, 0 failed, 2 roots\n" in errors
+    errors = errors_of("01.01.2026", None, 1_767_225_600, "2026-01-01")
+    assert "4 clustered, 0 failed, 1 roots, 3 undated\n" in errors
     (logged,) = caplog.messages
     assert logged.startswith(
         "standard input:1 (id '0'): its date in 'at', of the form 00.00.0000, cannot be read"
@@ -248,8 +248,8 @@ def test_each_command_on_articles_accepts_field_names(run: Run) -> None:
 
 def test_help_states_how_many_pages_learning_reads_ahead(run: Run) -> None:
     for command in ("index", "cluster"):
-        said = " ".join(run(command, "--help").out.split())
-        assert f"Read the articles twice, {LOOK_AHEAD_PAGES:,} at a time" in said
+        shown = " ".join(run(command, "--help").out.split())
+        assert f"Read the articles twice, {LOOK_AHEAD_PAGES:,} at a time" in shown
 
 
 def test_a_closed_pipe_ends_output_without_a_traceback(corpus: Path) -> None:

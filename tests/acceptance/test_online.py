@@ -347,9 +347,9 @@ def test_excerpts_are_listed_separately(quoted: SampleSite, online: Run) -> None
     for article_id, expected in (("story", by_others), ("excerpt", of_another), ("other", [])):
         values = quoted.reader.similar(quoted.index, article_id).model_dump(mode="json")
         for command, *options in ways:
-            asked = (command, "--index", quoted.index, "--id", article_id, *options)
-            assert online(*asked).out.endswith("".join(f"{line}\n" for line in expected))
-            found = online(*asked, "--json").json
+            arguments = (command, "--index", quoted.index, "--id", article_id, *options)
+            assert online(*arguments).out.endswith("".join(f"{line}\n" for line in expected))
+            found = online(*arguments, "--json").json
             assert all(found[name] == values[name] for name in ("excerpts", "excerpt_of"))
     shown = online("show", "--index", quoted.index, "--root", story.root or "").out
     assert shown.splitlines()[-3:] == by_others
@@ -358,7 +358,7 @@ def test_excerpts_are_listed_separately(quoted: SampleSite, online: Run) -> None
 
 def test_similar_and_show_report_placeholders(quoted: SampleSite, online: Run) -> None:
     for command in ("similar", "show"):
-        asked = (command, "--index", quoted.index, "--id")
-        assert "seems to be a placeholder" in online(*asked, "wall-0").out
-        assert online(*asked, "wall-0", "--json").json["is_placeholder"] is True
-        assert "placeholder" not in online(*asked, "story").out
+        arguments = (command, "--index", quoted.index, "--id")
+        assert "seems to be a placeholder" in online(*arguments, "wall-0").out
+        assert online(*arguments, "wall-0", "--json").json["is_placeholder"] is True
+        assert "placeholder" not in online(*arguments, "story").out

@@ -163,8 +163,8 @@ def test_articles_with_boilerplate_are_counted(online: Run, run: Run, es: Elasti
     """Every command reports the same numbers."""
     articles = list(pages(120))
     given = lines(*articles)
-    said = run("cluster", "-", stdin=given).err
-    found = re.search(r" roots, (\d+) with boilerplate, ([\d,]+) letters left out as boilerplate\n", said)
+    summary = run("cluster", "-", stdin=given).err
+    found = re.search(r" roots, (\d+) with boilerplate, ([\d,]+) letters left out as boilerplate\n", summary)
     assert found is not None
     counts = int(found[1]), int(found[2].replace(",", ""))
     assert counts[0] > 100

@@ -31,12 +31,12 @@ PATIENCE_S = 60.0
 class _Elasticsearch(http.server.BaseHTTPRequestHandler):
     """Echoes each request; holds back the answer to `/slow` until `may_answer` is set."""
 
-    asked = threading.Event()
+    received = threading.Event()
     may_answer = threading.Event()
 
     def do_GET(self) -> None:
         if self.path == "/slow":
-            self.asked.set()
+            self.received.set()
             self.may_answer.wait(PATIENCE_S)
         body = json.dumps({"path": self.path, "headers": dict(self.headers)}).encode()
         self.send_response(200)
@@ -68,9 +68,9 @@ def sidecar(url: str, *options: str) -> Iterator[tuple["subprocess.Popen[str]", 
         late.start()
         try:
             assert process.stderr is not None
-            said = process.stderr.readline()
-            found = re.search(r"at https?://(\S+):(\d+)", said)
-            assert found, said + process.stderr.read()
+            line = process.stderr.readline()
+            found = re.search(r"at https?://(\S+):(\d+)", line)
+            assert found, line + process.stderr.read()
             yield process, found[1], int(found[2])
         finally:
             late.cancel()
@@ -119,7 +119,7 @@ def test_the_sidecar_checks_tokens_and_finishes_accepted_requests(elasticsearch:
             target=lambda: answers.append(get(connection, "/slow", X_Esdedup_Token=TOKEN))
         )
         slow.start()
-        assert _Elasticsearch.asked.wait(PATIENCE_S)
+        assert _Elasticsearch.received.wait(PATIENCE_S)
         process.send_signal(signal.SIGTERM)
         while is_listening(host, port):
             time.sleep(0.05)
@@ -143,12 +143,12 @@ def test_the_sidecar_serves_tls(elasticsearch: str, tmp_path: Path) -> None:
         # The library needs this authority to accept the certificate. No forest is served here, hence the 503.
         url = f"https://{host}:{port}"
         with pytest.raises(SidecarUnavailable, match="503 "):
-            asked(url, trusting=Path(certificate))
+            enrich_through(url, trusting=Path(certificate))
         with pytest.raises(SidecarError, match="give the right sidecar_ca_certs"):
-            asked(url, trusting=None)
+            enrich_through(url, trusting=None)
 
 
-def asked(url: str, *, trusting: Path | None) -> None:
+def enrich_through(url: str, *, trusting: Path | None) -> None:
     with (
         Elasticsearch("http://localhost:1") as client,
         Dedup(client, sidecar=url, sidecar_ca_certs=trusting, sidecar_patience_s=0.1) as dedup,

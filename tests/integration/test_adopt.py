@@ -164,10 +164,10 @@ def test_a_template_of_other_indices_stays_unchanged(
             adoption.run(dedup)
         assert (adoption.templates, adoption.summary.written) == ((), 3)
         assert es.indices.get_index_template(name=name) == before
-        (told,) = (each.getMessage() for each in caplog.records if "applies to other indices too" in each.msg)
-        assert f"such as {other}" in told
+        (text,) = (each.getMessage() for each in caplog.records if "applies to other indices too" in each.msg)
+        assert f"such as {other}" in text
         # The proposed template has the same contents, and the next run accepts it.
-        command = shlex.split(told.partition("alone: ")[2])
+        command = shlex.split(text.partition("alone: ")[2])
         put = json.loads(command[command.index("-d") + 1])
         assert put["priority"] == 4
         assert put["template"] == before["index_templates"][0]["index_template"]["template"]
@@ -271,11 +271,11 @@ def test_unknown_field_names_are_refused_before_writing(es: Elasticsearch, index
     alias = stored(es, index_name, ARTICLES[:6])
     before = es.indices.get_mapping(index=alias)
     for given in (None, Fields(text="body"), Fields(text="body", time="when", title="headline")):
-        with pytest.raises(FieldsNotFound) as told:
+        with pytest.raises(FieldsNotFound) as raised:
             Adoption(es, alias, fields=given)
         likely = {"text": "body", "title": "headline", "time": "date", "source": "publisher"}
-        assert told.value.likely.items() <= likely.items()
-        assert told.value.likely["time"] == "date"
+        assert raised.value.likely.items() <= likely.items()
+        assert raised.value.likely["time"] == "date"
     assert es.indices.get_mapping(index=alias) == before
 
 

@@ -117,9 +117,9 @@ def test_only_the_pages_of_named_origins_may_read(elasticsearch_url: str, index:
     assert status_of(("*",), "https://evil.example") == (200, "*")
     # Errors can be read, too; browsers send a preflight request before they post JSON.
     wrong = Request(path=f"{PREFIX}/nothing", headers=CROSS_SITE | {"origin": DESK})
-    asked = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    preflight = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
     before = Request(
-        path=f"{PREFIX}/similar", method="OPTIONS", headers=CROSS_SITE | {"origin": DESK} | asked
+        path=f"{PREFIX}/similar", method="OPTIONS", headers=CROSS_SITE | {"origin": DESK} | preflight
     )
     refused, allowed = requests(elasticsearch_url, index, [wrong, before], of={"origins": [DESK]})
     assert (refused.status, refused.headers["access-control-allow-origin"]) == (404, DESK)
@@ -149,8 +149,8 @@ def test_requested_fields_are_included(ask: Ask) -> None:
         "article": f"id={head['id']}",
     }
     for path, query in paths.items():
-        wanted = "source_includes=author.name,nothing&source_includes=tags,long"
-        answer = ask(f"{PREFIX}/{path}", f"{query}&{wanted}").json
+        includes = "source_includes=author.name,nothing&source_includes=tags,long"
+        answer = ask(f"{PREFIX}/{path}", f"{query}&{includes}").json
         for row in answer.get("rows", [answer]):
             included = row["included"]
             assert included.keys() == {"author.name", "nothing", "tags", "long"}

@@ -96,7 +96,7 @@ def test_the_recipe_finds_near_texts_by_their_bands_alone(
 ) -> None:
     shown = RECIPE.search((ROOT / "docs/queries.md").read_text())
     assert shown is not None
-    right, found, wanted = 0, 0, 0
+    right, found, expected = 0, 0, 0
     for article, dedup in list(stored.items())[:100]:
         body = copy.deepcopy(json.loads(shown[1]))
         (near,) = body["query"]["bool"]["filter"]
@@ -106,9 +106,9 @@ def test_the_recipe_finds_near_texts_by_their_bands_alone(
         cluster = with_value(stored, "root", dedup["root"]) - {article}
         right += len({hit["_id"] for hit in hits} & cluster)
         found += len(hits)
-        wanted += len(cluster)
+        expected += len(cluster)
     assert right > 0.85 * found
-    assert right > 0.7 * wanted
+    assert right > 0.7 * expected
 
 
 def test_the_values_of_another_program_are_shown(es: Elasticsearch, unchanged: tuple[str, str]) -> None:

@@ -158,9 +158,9 @@ def test_a_forest_ahead_is_neither_fed_nor_expired(
         ):
             with pytest.raises(
                 ForestAhead, match="A repair with all its articles sets its time back"
-            ) as told:
+            ) as raised:
                 use()
-            assert told.value.time_ms == ahead.time_ms
+            assert raised.value.time_ms == ahead.time_ms
     assert nodes(es, forest).keys() == kept
 
 
@@ -291,8 +291,8 @@ def test_a_failed_deletion_does_not_fail_a_batch(
     ):
         assert len(list(dedup.enrich(ARTICLES[:4]))) == 4
     name = ageing[0].name
-    told = f"expired nodes could not be deleted: cannot remove nodes of the forest {name!r}: the disk is full"
-    assert [each for each in caplog.messages if "expired nodes" in each] == [f"{told} (status 400)"] * 2
+    text = f"expired nodes could not be deleted: cannot remove nodes of the forest {name!r}: the disk is full"
+    assert [each for each in caplog.messages if "expired nodes" in each] == [f"{text} (status 400)"] * 2
 
 
 def test_a_node_needed_again_during_expiry_stays(

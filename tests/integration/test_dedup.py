@@ -76,10 +76,10 @@ def test_backfill_takes_time_from_the_articles(es: Elasticsearch, index_name: Na
     kinds: list[tuple[str, int]] = []
     with Dedup(es, forest=index_name("forest"), retention=timedelta(days=7)) as dedup:
         dedup.setup(index)
-        told = dedup.enrich(
-            run, backfill=True, on_assigned=lambda one, said: kinds.append((said.kind.value, said.time_ms))
+        enriched = dedup.enrich(
+            run, backfill=True, on_assigned=lambda _, each: kinds.append((each.kind.value, each.time_ms))
         )
-        helpers.bulk(es, told)
+        helpers.bulk(es, enriched)
     day = 86_400_000
     start = 1577836800000
     assert [time_ms for _, time_ms in kinds] == [start, start + 4 * day, start + 19 * day, start + 19 * day]

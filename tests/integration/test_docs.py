@@ -105,10 +105,10 @@ def test_every_chart_has_data(es: Elasticsearch, unchanged: tuple[str, str], len
 
 
 def test_the_table_of_articles_has_fields_of_the_index(es: Elasticsearch, unchanged: tuple[str, str]) -> None:
-    wanted = OBJECTS["esdedup-newest"]["attributes"]["columns"]
-    assert wanted == [Fields().title, Fields().source, Fields().root]
-    found = es.field_caps(index=unchanged[0], fields=wanted)["fields"]
-    assert found.keys() >= set(wanted)
+    columns = OBJECTS["esdedup-newest"]["attributes"]["columns"]
+    assert columns == [Fields().title, Fields().source, Fields().root]
+    found = es.field_caps(index=unchanged[0], fields=columns)["fields"]
+    assert found.keys() >= set(columns)
 
 
 def test_the_editorial_dashboard_counts_edited_stories(es: Elasticsearch) -> None:
@@ -160,8 +160,8 @@ def _aggregations(layer: dict[str, Any]) -> dict[str, Any]:
             within.setdefault(name, {"value_count": {"field": Fields().published}})
         else:
             params = column["params"]
-            asked: dict[str, Any] = {"field": field}
-            asked |= {"size": params["size"]} if operation == "terms" else {"fixed_interval": "1d"}
-            within[name] = {operation: asked, "aggs": {}}
+            body: dict[str, Any] = {"field": field}
+            body |= {"size": params["size"]} if operation == "terms" else {"fixed_interval": "1d"}
+            within[name] = {operation: body, "aggs": {}}
             within = within[name]["aggs"]
     return aggregations

@@ -1,4 +1,4 @@
-"""Downloads of a list: the feed and the files, parsed as by programs."""
+"""Downloads of a list: the feed and the files, parsed as feed readers and programs do."""
 
 import asyncio
 import csv
@@ -209,15 +209,15 @@ def test_a_truncated_export_links_to_the_next_part(
 def test_too_many_exports_at_once_are_refused(
     elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = 0
+    started = 0
 
     async def at_once() -> list[Response]:
         may_continue = asyncio.Event()
         read = AsyncReader.list
 
         async def wait(*args: Any, **options: Any) -> Any:
-            nonlocal asked
-            asked += 1
+            nonlocal started
+            started += 1
             await may_continue.wait()
             return await read(*args, **options)
 
@@ -225,7 +225,7 @@ def test_too_many_exports_at_once_are_refused(
         async with connect_async(elasticsearch_url) as client:
             app = create_app(client, index)
             given = [asyncio.create_task(send(app, Request(path="/export.csv"))) for _ in range(3)]
-            while not any(each.done() for each in given) or asked < 2:
+            while not any(each.done() for each in given) or started < 2:
                 await asyncio.sleep(0.01)
             may_continue.set()
             return await asyncio.gather(*given)

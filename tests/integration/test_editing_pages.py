@@ -172,7 +172,7 @@ def test_pages_of_other_sites_cannot_edit(pages: Pages) -> None:
     body = urlencode({"kind": "merge", "id": one, "to": other}).encode()
     for foreign in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
         given = Request(path="/edit", method="POST", headers=FORM | NAMED | foreign, body=body)
-        # Not even if the site may read the answers.
+        # They are refused even if the site may read the answers.
         for origins in ((), ("*",)):
             (answer,) = pages.send(given, origins=origins)
             assert answer.status == 403

@@ -236,7 +236,7 @@ def test_a_later_article_belongs_to_the_merged_story(newsroom: Newsroom) -> None
     assert one in {row.id for row in similar.rows}
 
 
-# If a text arrived again after its story had expired, it would be another story.
+# If a text arrived again after its story had expired, it would begin another story.
 @pytest.mark.parametrize("newsroom", [3_650], indirect=True)
 def test_a_sidecar_notices_edits_without_notification(newsroom: Newsroom, elasticsearch_url: str) -> None:
     one, other, _ = three_stories(newsroom)

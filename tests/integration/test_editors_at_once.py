@@ -63,9 +63,9 @@ def _only(request: Request) -> Requests[Any]:
     return (yield request)
 
 
-def making(newsroom: Newsroom, **wanted: Any) -> SteppedOperation:
+def making(newsroom: Newsroom, **values: Any) -> SteppedOperation:
     scope = ForestScope(given_forest=newsroom.forest)
-    request = wanted.pop("request", None) or EditRequest(**wanted)
+    request = values.pop("request", None) or EditRequest(**values)
     return SteppedOperation(newsroom.es, desk.make_edit(scope, newsroom.index, request, by=BY))
 
 

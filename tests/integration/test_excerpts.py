@@ -131,9 +131,9 @@ def test_excerpts_may_come_before_their_story(
     with Dedup(es, forest=forest, **lookup) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, [excerpt, excerpt_copy])
-        told = read("similar_to_text", index, story["text"], of={"forest": forest})
+        found = read("similar_to_text", index, story["text"], of={"forest": forest})
         feed(es, dedup, index, [story])
-    assert (told.root, told.excerpts.articles) == (None, 2)
+    assert (found.root, found.excerpts.articles) == (None, 2)
     maintenance.rebuild([index], replace=True)
     with Dedup(es, forest=forest, **lookup) as dedup:
         feed(es, dedup, index, [copy])
@@ -253,7 +253,7 @@ def test_indices_without_link_fields_have_no_excerpts(
 
 def test_excerpts_need_no_additional_request(corpus: Corpus, es: Elasticsearch) -> None:
     part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
-    asked: list[Search] = []
-    execute(es, noting(versions(Scope(), corpus.index, part), asked))
+    searches: list[Search] = []
+    execute(es, noting(versions(Scope(), corpus.index, part), searches))
     # The article; then its versions, its excerpts, titles of short texts, and the quoted story.
-    assert [len(each.bodies) for each in asked] == [1, 4]
+    assert [len(each.bodies) for each in searches] == [1, 4]

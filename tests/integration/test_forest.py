@@ -162,5 +162,5 @@ def test_a_client_that_may_not_refresh_is_warned(
         caplog.clear()
         with caplog.at_level(logging.WARNING, logger="esdedup"):
             assert list(Maintenance(reader, forest=forest).verify([index])) == []
-        (said,) = (each.message for each in caplog.records if each.name == "esdedup")
-        assert "may not be refreshed by this client (it lacks the privilege `maintenance`)" in said
+        (warning,) = (each.message for each in caplog.records if each.name == "esdedup")
+        assert "may not be refreshed by this client (it lacks the privilege `maintenance`)" in warning

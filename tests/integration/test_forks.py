@@ -32,8 +32,8 @@ def in_child(*attempts: Callable[[], Any]) -> list[str]:
         os.close(writing)
         stopper = threading.Timer(TIMEOUT_S, os.kill, (child, 9))
         stopper.start()
-        with open(reading) as said:  # noqa: PTH123 - a descriptor
-            outcome: list[str] = json.loads(said.read() or '["the child hung or died"]')
+        with open(reading) as pipe:  # noqa: PTH123 - a descriptor
+            outcome: list[str] = json.loads(pipe.read() or '["the child hung or died"]')
         stopper.cancel()
         os.waitpid(child, 0)
         return outcome
@@ -182,7 +182,7 @@ def test_a_used_async_reader_is_refused_in_a_child(elasticsearch_url: str, small
 def test_a_child_cannot_continue_a_stream_of_its_parent(
     elasticsearch_url: str, index_name: Names, flush_interval_s: float | None
 ) -> None:
-    """Even deletions, which need no request: only the parent has the thread that reads the stream."""
+    """This includes deletions, which need no request: only the parent has the thread that reads."""
     deletions = [{"_op_type": "delete", "_index": "any", "_id": str(n)} for n in range(2 * BATCH)]
     with Elasticsearch(elasticsearch_url) as client:
         dedup = Dedup(client, forest=index_name("forest"), batch_size=BATCH)

@@ -243,8 +243,8 @@ def test_a_rebuild_keeps_or_reports_learned_boilerplate(
         assert "let it learn from its stored articles" in caplog.text
         assert documents(es, forest) == []
         return
-    (said,) = caplog.messages
-    assert said.startswith(f"replacing the forest {forest!r}, which has ")
+    (warning,) = caplog.messages
+    assert warning.startswith(f"replacing the forest {forest!r}, which has ")
     assert learned(es, forest) == before
     with Dedup(es, forest=forest, batch_size=7) as dedup:
         feed(es, dedup, index, PAGES[30:])

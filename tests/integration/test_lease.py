@@ -86,7 +86,7 @@ def test_a_half_made_claim_is_released_or_expires(
     forest: str,
     is_released: bool,
 ) -> None:
-    """It fails between the lease and the alias; if the server is gone, it cannot be released."""
+    """The claim fails between the lease and the alias; if the server is gone, it cannot be released."""
     with (
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),
@@ -193,12 +193,12 @@ def test_waiting_for_a_deleted_forest_is_an_error(es: Elasticsearch, forest: str
 def test_releasing_tries_an_unreachable_server_only_once(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
-    has_gone, asked = threading.Event(), list[str]()
+    has_gone, sent = threading.Event(), list[str]()
 
     def between(request: Sent, send: Send) -> Answer:
         if not has_gone.is_set():
             return send()
-        asked.append(request.operation)
+        sent.append(request.operation)
         raise no_answer()
 
     with client_with(elasticsearch_url, between) as client:
@@ -206,7 +206,7 @@ def test_releasing_tries_an_unreachable_server_only_once(
         has_gone.set()
         with pytest.raises(ServerUnavailable):
             writer.close()
-    assert asked == ["_refresh"]
+    assert sent == ["_refresh"]
     again = Lease(es, forest=forest)
     again.acquire()
     again.release()

@@ -79,7 +79,7 @@ def test_overrides_of_a_site_apply_to_its_texts(es: Elasticsearch, fed_pages: tu
     reader = Reader(es, forest=forest, overrides=Overrides.of([Override(text=RIGHTS, site=HARBOUR)]))
     text = page(article(1), HARBOUR)
     assert texts(reader.left_out(text, site=f"https://www.{HARBOUR}/1")) == [f"{MENU}\n\n{MAIL}"]
-    # Neither the override nor learned boilerplate applies to texts of other sites.
+    # Neither the override nor the site's learned boilerplate applies to other texts.
     assert texts(reader.left_out(text, site=VALLEY)) == texts(reader.left_out(text)) == [MENU]
 
 

@@ -230,8 +230,8 @@ def test_newest_articles_are_found_with_any_span(corpus: Corpus, es: Elasticsear
         found: list[str] = []
         place: dict[str, Any] = {"page": 1}
         while place:
-            asked = list_rows(scope, corpus.index, size=23, **options, **place)
-            page = execute(es, noting(asked, sent), known=known)
+            operation = list_rows(scope, corpus.index, size=23, **options, **place)
+            page = execute(es, noting(operation, sent), known=known)
             found += [row.id for row in page.rows]
             following = {"page": page.page + 1} if by_number else {"after": page.next}
             place = following if page.next else {}

@@ -137,8 +137,8 @@ def test_implausible_dates_are_counted(
     assert (load.summary.written, load.summary.undated) == (5, 3)
     load.run(es, dedup, dated, index=index)
     assert (load.summary.written, load.summary.undated) == (10, 6)
-    said = [each.split(", of the form")[0] for each in caplog.messages if "of the form" in each]
-    assert said == ["2: its date in 'published_at'"]
+    warnings = [each.split(", of the form")[0] for each in caplog.messages if "of the form" in each]
+    assert warnings == ["2: its date in 'published_at'"]
 
 
 def test_dates_that_only_a_backfill_accepts_are_counted(es: Elasticsearch, index: str, dedup: Dedup) -> None:

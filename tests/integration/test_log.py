@@ -136,9 +136,9 @@ def test_a_forest_beyond_its_memory_limit_refuses_articles(
         assert len(caplog.messages) == 1
         assert "beyond that, articles are refused" in caplog.text
         arrive(store, range(4_000, 20_000))
-        with pytest.raises(ForestFull, match="the lookup 'search'") as told:
+        with pytest.raises(ForestFull, match="the lookup 'search'") as raised:
             arrive(store, range(10))
-        assert told.value.forest == forest
+        assert raised.value.forest == forest
     with pytest.raises(ForestFull):
         opened(es, forest, memory_bytes=10_000)
     with opened(es, forest) as store:

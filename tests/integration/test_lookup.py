@@ -186,12 +186,12 @@ def test_asking_the_owner_changes_nothing(
 ) -> None:
     """It does not disturb feeders either."""
     index, forest = names
-    owner, asked, is_over = owner_of(dedup), [0], threading.Event()
+    owner, answered, is_over = owner_of(dedup), [0], threading.Event()
 
     def ask() -> None:
         while not is_over.is_set():
             for article in ARTICLES[::7]:
-                asked[0] += owner.look_up(article["text"], None) is not None
+                answered[0] += owner.look_up(article["text"], None) is not None
 
     asking = threading.Thread(target=ask)
     feed(es, dedup, index, ARTICLES[:10])
@@ -202,7 +202,7 @@ def test_asking_the_owner_changes_nothing(
     finally:
         is_over.set()
         asking.join()
-    assert asked[0] > 50
+    assert answered[0] > 50
     before, state = log_of(es, forest), owner._store.state  # type: ignore[union-attr]
     held = owner.contents()
     for article in ARTICLES[:30]:
@@ -257,18 +257,18 @@ def test_lookup_needs_the_right_to_read_the_forest(
 ) -> None:
     index, forest = names
     feed(es, dedup, index, ARTICLES[:20])
-    asked: list[str] = []
+    texts: list[str] = []
 
     def between(request: Sent, send: Send) -> Answer:
         if request.path.startswith(f"/{forest}/{operation}"):
             return answer(403, {"error": {"type": "security_exception", "reason": "not for you"}})
         return send()
 
-    reader = asking_owner(Reader(es, forest=forest), lambda text, _: asked.append(text))
+    reader = asking_owner(Reader(es, forest=forest), lambda text, _: texts.append(text))
     reader.similar_to_text(index, ARTICLES[0]["text"])
-    assert asked == [ARTICLES[0]["text"]]
+    assert texts == [ARTICLES[0]["text"]]
     with client_with(elasticsearch_url, between) as client, pytest.raises(ServerError, match="not for you"):
-        asking_owner(Reader(client, forest=forest), lambda text, _: asked.append(text)).similar_to_text(
+        asking_owner(Reader(client, forest=forest), lambda text, _: texts.append(text)).similar_to_text(
             index, ARTICLES[1]["text"]
         )
-    assert len(asked) == 1
+    assert len(texts) == 1

@@ -145,7 +145,7 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
 
 def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: Names) -> None:
     own, forest = index_name("articles"), index_name("forest")
-    # A log contains the state, which could not be changed below.
+    # With a log, the state would be read from the log, so it could not be changed as below.
     with Dedup(es, forest=forest, lookup="search") as dedup:
         dedup.setup(own)
         feed(es, dedup, own, ARTICLES[:60])
@@ -339,11 +339,11 @@ def test_an_implausibly_large_cluster_is_reported(
         assert cluster.root in record.getMessage()
         assert f"more than {passed} distinct texts" in record.getMessage()
         assert not any(word in record.getMessage() for word in texts[0].split())
-    told = Maintenance(es, forest=forest).stats([index]).implausible[0].shared
-    assert told is not None
-    assert told.kind == "sentence"
-    assert told.sentence is not None
-    assert told.sentence in texts[0]
+    shared = Maintenance(es, forest=forest).stats([index]).implausible[0].shared
+    assert shared is not None
+    assert shared.kind == "sentence"
+    assert shared.sentence is not None
+    assert shared.sentence in texts[0]
     # An index without the forest's articles yields no sentence.
     empty, _ = feed_texts(VERIFIED, [])
     assert Maintenance(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared

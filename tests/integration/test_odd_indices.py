@@ -104,10 +104,10 @@ def test_an_index_without_set_up_is_named_and_omitted(
     es.index(index=plain, id="a", document={"text": "Another fox", "source": "x"}, refresh=True)
     for each in (one, other, plain):
         es.indices.put_alias(index=each, name=alias)
-    for name, *asked in OPERATIONS:
-        found, expected = read(name, alias, *asked), read(name, f"{one},{other}", *asked)
-        told = {"not_set_up": (plain,)} if hasattr(found, "not_set_up") else {}
-        assert found == (expected.model_copy(update=told) if told else expected), name
+    for name, *arguments in OPERATIONS:
+        found, expected = read(name, alias, *arguments), read(name, f"{one},{other}", *arguments)
+        changes = {"not_set_up": (plain,)} if hasattr(found, "not_set_up") else {}
+        assert found == (expected.model_copy(update=changes) if changes else expected), name
     assert read("list", alias).not_set_up == (plain,)
     for sort in OF_ANY_TIME:
         page = read("list", alias, sort=sort, size=1, details=True, source_includes=["source"])
@@ -165,9 +165,9 @@ def test_a_filtered_alias_keeps_all_its_indices(es: Elasticsearch, read: Read, i
     es.indices.create(index=plain, aliases={alias: {}})
     with pytest.raises(
         IndexNotReady, match="is not set up, and cannot be left out, since the alias has"
-    ) as told:
+    ) as raised:
         read("list", alias)
-    assert told.value.index == plain
+    assert raised.value.index == plain
 
 
 def test_dates_and_nanosecond_dates_are_ordered_together(

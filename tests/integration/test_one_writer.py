@@ -114,10 +114,10 @@ def test_a_second_process_is_refused_or_waits(
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
         with pytest.raises(SystemExit, match="3"):
             main()
-        told = capsys.readouterr().err
-        assert f"process {owner.pid} on" in told
-        assert "has owned it since" in told
-        assert "--wait" in told
+        output = capsys.readouterr().err
+        assert f"process {owner.pid} on" in output
+        assert "has owned it since" in output
+        assert "--wait" in output
         waiting = subprocess.Popen(
             [*command, "--wait", "60"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

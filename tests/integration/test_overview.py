@@ -75,14 +75,14 @@ def values_of(document: dict[str, Any], field: str) -> set[str]:
     return set(value) if isinstance(value, list) else {value}
 
 
-def matches(document: dict[str, Any], asked: dict[str, Any], *, but: str = "") -> bool:
+def matches(document: dict[str, Any], form: dict[str, Any], *, but: str = "") -> bool:
     """Return whether a document is found, ignoring what is chosen in the field `but`."""
-    if "dedup" not in document or not set(asked.get("words", "").split()) <= {document["title"]}:
+    if "dedup" not in document or not set(form.get("words", "").split()) <= {document["title"]}:
         return False
     published = document["dedup"]["published"]
-    if "since" in asked and (published is None or published < 3 * DAY_MS):
+    if "since" in form and (published is None or published < 3 * DAY_MS):
         return False
-    chosen = {"source": asked.get("source", ()), **asked.get("where", {})}
+    chosen = {"source": form.get("source", ()), **form.get("where", {})}
     return all(
         values_of(document, field) & set([wanted] if isinstance(wanted, str) else wanted)
         for field, wanted in chosen.items()
@@ -91,7 +91,7 @@ def matches(document: dict[str, Any], asked: dict[str, Any], *, but: str = "") -
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "form",
     [
         {},
         {"words": "ferry"},
@@ -103,12 +103,12 @@ def matches(document: dict[str, Any], asked: dict[str, Any], *, but: str = "") -
         {"where": {"number": ["7", "8"]}},
     ],
 )
-def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, asked: dict[str, Any]) -> None:
+def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, form: dict[str, Any]) -> None:
     reader = Reader(es)
-    found: Overview = reader.overview(corpus, **asked)
-    expected = [each for each in DOCUMENTS if matches(each, asked)]
+    found: Overview = reader.overview(corpus, **form)
+    expected = [each for each in DOCUMENTS if matches(each, form)]
     assert found.total_articles == len(expected)
-    page = reader.list(corpus, query=reader.search_query(corpus, **asked))
+    page = reader.list(corpus, query=reader.search_query(corpus, **form))
     assert page.total_articles == len(expected)
     times = [each["dedup"]["published"] for each in expected if each["dedup"]["published"] is not None]
     assert sum(step.articles for step in found.timeline.steps) == len(times)
@@ -119,9 +119,9 @@ def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, asked: d
     assert found.sources is not None
     for field, facet in {"source": found.sources, **facets}.items():
         counts = Counter(
-            value for each in DOCUMENTS if matches(each, asked, but=field) for value in values_of(each, field)
+            value for each in DOCUMENTS if matches(each, form, but=field) for value in values_of(each, field)
         )
-        wanted = asked.get("source", ()) if field == "source" else asked.get("where", {}).get(field, ())
+        wanted = form.get("source", ()) if field == "source" else form.get("where", {}).get(field, ())
         chosen = {wanted} if isinstance(wanted, str) else set(wanted)
         shown = {each.value: each.articles for each in facet.values}
         assert shown == {value: counts[value] for value in shown}
@@ -130,14 +130,14 @@ def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, asked: d
         assert facet.is_exact
     # Neither esdedup's own fields nor unindexed ones are facets; `number` is one only if it is chosen.
     country = ["outlet.country"]
-    assert list(facets) == ["language", *(["number"] if "number" in asked.get("where", {}) else []), *country]
+    assert list(facets) == ["language", *(["number"] if "number" in form.get("where", {}) else []), *country]
 
 
 def test_http_overviews_equal_the_readers(es: Elasticsearch, elasticsearch_url: str, corpus: str) -> None:
-    asked = [("q", "ferry"), ("source", "Wire"), ("source", "Echo"), ("where", "language:en")]
+    query_items = [("q", "ferry"), ("source", "Wire"), ("source", "Echo"), ("where", "language:en")]
     extras: list[list[tuple[str, str]]] = [[], [("where", "language:zh"), ("where", "outlet.country:se")]]
     for extra in extras:
-        query = urlencode([*asked, *extra])
+        query = urlencode([*query_items, *extra])
         (got,) = requests(elasticsearch_url, corpus, [Request(path="/api/v1/overview", query=query)])
         where = {"language": ["en", "zh"], "outlet.country": ["se"]} if extra else {"language": ["en"]}
         expected = Reader(es).overview(

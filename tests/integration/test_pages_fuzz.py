@@ -150,7 +150,7 @@ def test_no_described_operation_fails(elasticsearch_url: str, index: str, data: 
         "sort": ["newest", "similar-desc"],
     }
     sent = data.draw(st.lists(DESCRIPTION.requests(known=known), min_size=10, max_size=10))
-    asked = [
+    batch = [
         Request(
             path=unquote(each.target.partition("?")[0]),
             query=each.target.partition("?")[2],
@@ -160,7 +160,7 @@ def test_no_described_operation_fails(elasticsearch_url: str, index: str, data: 
         )
         for each in sent
     ]
-    answers = requests(elasticsearch_url, index, asked, of={"forest": forest_of(index)})
+    answers = requests(elasticsearch_url, index, batch, of={"forest": forest_of(index)})
     for each, answer in zip(sent, answers, strict=True):
         assert answer.status < 500, (each, answer.body)
         assert str(answer.status) in each.answers or answer.status == 413, (each, answer.status, answer.body)
@@ -199,8 +199,8 @@ def test_long_values_are_shortened(es: Elasticsearch, elasticsearch_url: str) ->
             ),
             *((path, "id=a2") for path in ("/article", "/api/v1/article")),
         ]
-        asked = [Request(path=path, query=query) for path, query in given]
-        answers = requests(elasticsearch_url, index, asked)
+        batch = [Request(path=path, query=query) for path, query in given]
+        answers = requests(elasticsearch_url, index, batch)
         assert {each.status for each in answers} == {200}
         for page in answers[:3]:
             assert "y" * 200 in page.body

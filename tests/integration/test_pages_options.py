@@ -74,15 +74,15 @@ def test_list_options_give_the_librarys_rows(es: Elasticsearch, elasticsearch_ur
     pages: list[tuple[dict[str, Any], Page]] = []
     following: list[tuple[dict[str, Any], Page]] = []
     for options in LISTS:
-        asked = dict(options)
-        filters = {name: asked.pop(name) for name in ("since", "until", "source", "where") if name in asked}
-        query = reader.search_query(index, asked.pop("q", None), **filters)
-        expected = reader.list(index, query=query, **asked)
+        left = dict(options)
+        filters = {name: left.pop(name) for name in ("since", "until", "source", "where") if name in left}
+        query = reader.search_query(index, left.pop("q", None), **filters)
+        expected = reader.list(index, query=query, **left)
         assert expected.rows, options
         pages.append((options, expected))
         if expected.next is not None:
             after = {"page": 1, "after": expected.next}
-            following.append((options | after, reader.list(index, query=query, **asked | after)))
+            following.append((options | after, reader.list(index, query=query, **left | after)))
     assert following
     answers = all_of(elasticsearch_url, index, "/api/v1/list", [options for options, _ in pages])
     assert [answer.json for answer in answers] == [expected.model_dump(mode="json") for _, expected in pages]
@@ -101,7 +101,7 @@ def test_article_options_give_the_librarys_results(
     reader = Reader(es)
     head = reader.list(index, sort="similar-desc", size=1).rows[0].id
 
-    def asked(path: str, given: list[dict[str, Any]]) -> list[Response]:
+    def responses(path: str, given: list[dict[str, Any]]) -> list[Response]:
         answers = all_of(elasticsearch_url, index, path, [{"id": head, **each} for each in given])
         assert {each.status for each in answers} == {200}
         return answers
@@ -111,7 +111,7 @@ def test_article_options_give_the_librarys_results(
         {"other_sources": other_sources, "view": view, "page": number}
         for other_sources, view, number in itertools.product((False, True), views, (1, 2))
     ]
-    for options, got in zip(given, asked("/article", given), strict=True):
+    for options, got in zip(given, responses("/article", given), strict=True):
         sort = options["view"]
         expected = reader.versions(
             index, head, other_sources=options["other_sources"], sort=sort, page=options["page"]
@@ -120,16 +120,16 @@ def test_article_options_give_the_librarys_results(
         listed = got.body.split('id="excerpts"')[0]
         assert shown(listed, "h3") == [each.article.id for each in expected.versions]
         assert expected.versions or options["page"] == 2
-    by_itself, oldest = asked("/article", [{"index": index}, {"view": "oldest", "page": 1}])
+    by_itself, oldest = responses("/article", [{"index": index}, {"view": "oldest", "page": 1}])
     assert shown(by_itself.body, "h3") == shown(oldest.body, "h3")
     both: list[dict[str, Any]] = [{"other_sources": False}, {"other_sources": True}]
     for name in ("similar", "sources"):
         second: list[dict[str, Any]] = [{**each, "page": 2, "size": 3} for each in both]
-        assert [got.json for got in asked(f"/api/v1/{name}", second)] == [
+        assert [got.json for got in responses(f"/api/v1/{name}", second)] == [
             getattr(reader, name)(index, head, **each).model_dump(mode="json") for each in second
         ]
     for each, by_source in zip(
-        both, asked("/article", [{"view": "source", **each} for each in both]), strict=True
+        both, responses("/article", [{"view": "source", **each} for each in both]), strict=True
     ):
         sources = reader.sources(index, head, size=24, **each).sources
         listed = by_source.body.split('<ul class="sources">')[1].split("</ul>")[0]

@@ -56,7 +56,7 @@ def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
 def test_articles_fed_again_with_other_fingerprints_change_nothing(
     es: Elasticsearch, fed: tuple[str, str], change_fingerprints: Callable[[Change], None]
 ) -> None:
-    """Nor do they after the forest was rebuilt."""
+    """This is also true after the forest was rebuilt."""
     index, forest = fed
     before, remembered = dedup_objects(es, index), pages(es, forest)
     maintenance = Maintenance(es, forest=forest)
@@ -95,7 +95,7 @@ def test_content_hashes_are_remembered_across_refresh_and_restart(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-# After all the pages, NOTES have nothing but boilerplate; SHORT are always too short to represent.
+# After all the pages, NOTES have nothing but boilerplate; SHORT never have a fingerprint.
 NOTES = [
     {"_id": f"notes-{at}", "text": text, "url": f"https://{HARBOUR}/notes-{at}"}
     for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))

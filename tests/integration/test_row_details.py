@@ -56,17 +56,17 @@ def test_versions_are_the_texts_of_a_cluster_in_order(
     es: Elasticsearch, versions_of: list[dict[str, Any]], sort: TimeOrder, other_sources: bool
 ) -> None:
     own = versions_of[len(versions_of) // 2]
-    wanted = [
+    selected = [
         hit
         for hit in (versions_of if sort == "oldest" else reversed(versions_of))
         if not other_sources or hit["_source"]["source"] != own["_source"]["source"]
     ]
-    expected = texts(wanted)
+    expected = texts(selected)
     assert any(len(each) > 1 for each in expected), "no text has a copy"
     reader, found, size = Reader(es), [], 7
     for page in itertools.count(1):
         got = reader.versions(INDEX, own["_id"], sort=sort, other_sources=other_sources, page=page, size=size)
-        assert (got.total, got.total_versions) == (len(wanted), len(expected))
+        assert (got.total, got.total_versions) == (len(selected), len(expected))
         assert (got.page, got.size, got.sort) == (page, size, sort)
         for version in got.versions:
             assert version.fingerprint is not None

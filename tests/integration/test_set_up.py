@@ -293,9 +293,9 @@ def test_an_index_with_other_field_names_stays_unchanged(es: Elasticsearch, inde
     es.index(index=index, id="1", document=article, refresh=True)
     before = es.indices.get_mapping(index=index)
     for given in (None, Fields(text="body"), Fields(text="body", title="headline")):
-        with pytest.raises(FieldsNotFound) as told:
+        with pytest.raises(FieldsNotFound) as raised:
             Dedup(es, fields=given).setup(index)
-        assert told.value.likely["time"] == "date"
+        assert raised.value.likely["time"] == "date"
     assert es.indices.get_mapping(index=index) == before
     own = Fields(text="body", title="headline", time="date")
     # Articles may lack a source and an address if no field resembles them.

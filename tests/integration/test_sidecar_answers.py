@@ -128,8 +128,8 @@ def test_a_request_without_a_document_is_refused_identically(server: Server, ope
         read_document(read, b"", b"")
     status, answer = server.send("POST", path, b"")
     refused = caught.value
-    told = error_body(refused.status, refused.kind, str(refused))
-    assert (refused.status, json.loads(told)) == (status, json.loads(answer))
+    body = error_body(refused.status, refused.kind, str(refused))
+    assert (refused.status, json.loads(body)) == (status, json.loads(answer))
 
 
 _PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", "%C3%A9", "%ff", "%zz", "1;b"]

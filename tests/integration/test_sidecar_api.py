@@ -65,8 +65,8 @@ async def _asked(
 
 def test_texts_and_articles_find_the_same_similar_articles(fed: Any, unchanged: tuple[str, str]) -> None:
     article = ARTICLES[0]
-    asked = f"/api/v1/similar?id={article['_id']}&index={unchanged[0]}"
-    by_id = fed("GET", asked, default=None).json
+    path = f"/api/v1/similar?id={article['_id']}&index={unchanged[0]}"
+    by_id = fed("GET", path, default=None).json
     by_text = fed("POST", "/api/v1/similar?size=100", {"text": article["text"]}).json
     assert by_id["root"] == by_text["root"]
     assert by_text["total"] == by_id["total"] + 1

@@ -292,9 +292,9 @@ def test_the_roles_are_sufficient_and_minimal(
         assert helpers.bulk(feeder, actions, raise_on_error=False)[0] == len(TEXTS)
         es.indices.refresh(index=index)
         assert sidecar.get("/pages/api/v1/list")["total_articles"] == len(TEXTS)
-        asked = json.dumps({"text": next(iter(TEXTS.values()))["text"]}).encode()
+        body = json.dumps({"text": next(iter(TEXTS.values()))["text"]}).encode()
         headers = {"Content-Type": "application/json", **READER}
-        request = urllib.request.Request(f"{sidecar.url}/api/v1/similar?index={index}", asked, headers)
+        request = urllib.request.Request(f"{sidecar.url}/api/v1/similar?index={index}", body, headers)
         with urllib.request.urlopen(request, timeout=PATIENCE_S_ROLES) as answer:
             assert json.load(answer)["total"] >= 1
 

@@ -80,8 +80,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield each test once for each combination of its parameters other than `_WAYS`.
 
-    The choice among its ways depends on the test's name, so that all ways occur among the tests. Unit and
-    contract tests run in all ways, and by night all tests do.
+    The values of `_WAYS` are chosen by the test's name, so that all of them occur among the tests. Unit and
+    contract tests run with all of them, and by night all tests do.
     """
     ways: dict[str, dict[tuple[str, ...], list[pytest.Item]]] = {}
     for item in items:

@@ -365,7 +365,7 @@ TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
         (CHECKED_AT_MS - TEN_YEARS_MS, True, True),
         (CHECKED_AT_MS - TEN_YEARS_MS - 1, False, True),
         (time_ms("1969-12-30T23:59:59Z"), False, True),
-        # An unset clock, in any zone.
+        # A clock that was not set, in any time zone.
         (-1, False, False),
         (0, False, False),
         (DAY_MS - 1, False, False),
@@ -376,7 +376,7 @@ TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
         (time_ms("1899-12-30"), False, False),
         (time_ms("1900-01-01T08:00:00Z"), False, False),
         (time_ms("1904-01-01"), False, False),
-        # Archives begin with the first newspaper.
+        # Archives may reach back to the first newspaper.
         (time_ms("1605-07-01"), False, True),
         (time_ms("1923-04-05"), False, True),
     ],

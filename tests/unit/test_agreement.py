@@ -92,7 +92,7 @@ def test_an_excerpt_of_half_a_text_agrees_with_it(
 @pytest.mark.parametrize(
     ("figures", "units", "replaced", "agree"),
     [
-        # No figure may differ in a text of less than 140 units with few figures; in a longer text, one may.
+        # If there are few figures, one may differ for each 140 units.
         ((1, 1), 139, 1, False),
         ((1, 1), 140, 1, True),
         ((9, 9), 279, 2, False),
@@ -143,7 +143,9 @@ def test_only_few_figures_may_differ(
         (30, 1_060, 3, False),
     ],
 )
-def test_fewer_figures_may_differ_where_words_do(changed: int, runs: int, replaced: int, agree: bool) -> None:
+def test_fewer_figures_may_differ_if_words_differ(
+    changed: int, runs: int, replaced: int, agree: bool
+) -> None:
     odd_bits = round(32 * (1 - (1 - 2 / 64) ** (2 * replaced)))
     one = signature(changed, figures=10)
     other = signature(runs=runs, figures=10, odd_bits=odd_bits)
@@ -197,7 +199,7 @@ NOTICES = {
 
 
 @pytest.mark.parametrize("language", NOTICES)
-def test_names_alone_tell_forms_apart(language: str) -> None:
+def test_names_alone_distinguish_forms(language: str) -> None:
     """A name corrected throughout does not separate versions, even if another word changes with it."""
     form = " ".join([FORMS[language].format(name="", age="", place="")] * 2)
     apart = 0
@@ -327,7 +329,7 @@ def test_figures_separate_bulletins_but_a_correction_does_not(
 
 
 @pytest.mark.parametrize("count", [4, 40, 400])
-def test_the_next_issue_of_a_table_stays_apart(count: int) -> None:
+def test_the_next_issue_of_a_table_stays_separate(count: int) -> None:
     """Even if so many figures differ that the sketch cannot count them."""
     joined = 0
     for seed in range(20):

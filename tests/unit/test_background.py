@@ -40,7 +40,7 @@ def forge(path: Path, process: psutil.Process, **values: object) -> None:
     os.utime(path, (process.create_time(), process.create_time()))
 
 
-def test_stopping_a_node_ends_no_foreign_process(tmp_path: Path, foreign: psutil.Process) -> None:
+def test_stopping_a_node_spares_foreign_processes(tmp_path: Path, foreign: psutil.Process) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "cluster.json").write_text("kept")
@@ -72,7 +72,7 @@ def test_stopping_a_node_ends_its_sidecar_first(tmp_path: Path) -> None:
             sidecar.kill()
 
 
-def test_stopping_the_sidecar_ends_no_foreign_process(tmp_path: Path, foreign: psutil.Process) -> None:
+def test_stopping_the_sidecar_spares_foreign_processes(tmp_path: Path, foreign: psutil.Process) -> None:
     forge(tmp_path / "sidecar.json", foreign)
     stop_sidecar(tmp_path)
     assert foreign.is_running()

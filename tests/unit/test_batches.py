@@ -30,7 +30,7 @@ def no_size(_: object) -> int:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-def test_number_and_size_end_a_batch(flush_interval_s: float | None) -> None:
+def test_batches_end_by_number_and_size(flush_interval_s: float | None) -> None:
     def sizes(items: list[int], most: int) -> list[list[int]]:
         found = batches(items, most=most, size_of=int, flush_interval_s=flush_interval_s)
         return [each for each in found if each]
@@ -62,7 +62,7 @@ def test_an_empty_list_precedes_a_wait() -> None:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-def test_an_error_comes_after_the_items_before_it(flush_interval_s: float | None) -> None:
+def test_an_error_is_raised_after_the_items_before(flush_interval_s: float | None) -> None:
     def items() -> Iterator[int]:
         yield from range(3)
         raise KeyError("broken")
@@ -150,7 +150,7 @@ def test_slow_arrivals_do_not_wait_for_full_batches() -> None:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-async def test_an_error_comes_after_the_batches_before_it(flush_interval_s: float | None) -> None:
+async def test_an_error_is_raised_after_the_batches_before(flush_interval_s: float | None) -> None:
     async def broken() -> AsyncIterator[int]:
         for item in range(5):
             yield item
@@ -188,7 +188,7 @@ def test_a_reader_that_stops_leaves_no_task() -> None:
 COUNT, LENGTH, BATCH = 30, 3_000, 10_000
 
 
-def test_the_size_of_articles_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_end_by_size_of_articles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("esdedup.ingest.batches.MAX_BATCH_SIZE", BATCH)
     taken = given = most_ahead = 0
 

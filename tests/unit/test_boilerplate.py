@@ -201,8 +201,8 @@ def test_changes_of_larger_blocks_are_read() -> None:
     assert last_learned_page(smaller) == 64
 
 
-def test_a_table_keeps_its_rows_however_common_they_are() -> None:
-    """A page that shows only boilerplate loses them, because a footer may also contain a number."""
+def test_common_rows_of_tables_are_kept() -> None:
+    """A page that shows only boilerplate loses such rows, because a footer may also contain a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)

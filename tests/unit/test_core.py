@@ -185,7 +185,7 @@ def test_articles_with_failing_texts_are_rejected(monkeypatch: pytest.MonkeyPatc
     assert [str(each) for each in rejected] == REJECTIONS
     assert {type(each) for each in rejected} == {TextFailed}
     assert all(each.__traceback__ is None for each in rejected)
-    # Once the fault is fixed, they get fingerprints, because no content hash was stored for them.
+    # Once the fault is fixed, these texts get fingerprints: their content hashes were not stored.
     monkeypatch.undo()
     actions, rejected, _ = enriched(in_memory)
     assert len(actions) == len(ARTICLES)

@@ -1,4 +1,4 @@
-"""The generated day and month: arrivals, the resulting clusters, and the measure of steady resources."""
+"""The generated day and month: arrivals, the resulting clusters, and how growth is measured."""
 
 import dataclasses
 import itertools

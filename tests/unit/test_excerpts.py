@@ -33,7 +33,7 @@ def test_excerpts_are_cut_between_words_and_chinese_characters(
     assert excerpt(text, share, position) == expected
 
 
-def test_edits_are_spread_and_leave_figures_alone() -> None:
+def test_edits_are_spread_and_keep_figures() -> None:
     assert with_edits(ENGLISH, ["X"]) == "One two, three four. X 6 seven eight nine ten."
     assert with_edits(ENGLISH, ["X", "Y", "Z"]) == "One two, X four. Y 6 seven Z nine ten."
     assert with_edits(CHINESE, ["岛上"]) == "渡轮将于星岛上2026恢复通航。"

@@ -55,7 +55,7 @@ def test_lines_are_read_with_their_positions(tmp_path: Path) -> None:
         (b'{"id": "a", "x": ' + b'{"x":' * 500 + b"1" + b"}" * 500 + b"}", "nested too deeply"),
     ],
 )
-def test_bad_lines_do_not_stop_the_rest(tmp_path: Path, line: bytes, reason: str) -> None:
+def test_invalid_lines_do_not_stop_the_reading(tmp_path: Path, line: bytes, reason: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(line + b'\n{"id": "good", "text": "\\ud83d\\ude00"}\n')
     bad, good = read(path)
@@ -315,7 +315,7 @@ def test_errors_in_an_array_are_rejected_separately(tmp_path: Path, monkeypatch:
     ]
     found = records_of(tmp_path / "b.json", b'[{"id": 1},\n{"id": 2}')
     assert fields(found) == [{"id": 1}, {"id": 2}, "cannot be read from here on: the JSON array has no end"]
-    # The bracket is the last byte of a long line before the limit.
+    # The opening bracket is the last byte that is read of a long line.
     monkeypatch.setattr("esdedup.ingest.records.MAX_ARTICLE_BYTES", 20)
     assert fields(records_of(tmp_path / "c.json", b" " * 20 + b'[{"id": 1}]')) == [{"id": 1}]
 

@@ -66,7 +66,7 @@ def test_fingerprints_match_the_golden_vectors(profile: str, text: str, fingerpr
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 def test_content_hashes_match_the_golden_vectors(profile: Profile) -> None:
-    """They are the same in every profile. A change here makes forests forget every content hash."""
+    """The hashes are the same in every profile. A change here makes forests forget every content hash."""
     golden = {
         EN: 0x2AC33490CF679926,
         ZH: 0x4DE6689D1FAB0601,

@@ -138,7 +138,7 @@ def test_signatures_use_only_public_types(name: str) -> None:
 
 
 def _hints(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names and types of all that a caller passes or receives: parameters, results and fields."""
+    """Yield the names and types of everything a caller passes or receives: parameters, results and fields."""
     callables: list[Callable[..., Any]] = []
     if inspect.isfunction(value):
         callables = [value]
@@ -275,7 +275,7 @@ def _words(document: str) -> str:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_file_and_benchmark_that_a_document_names_exists(document: Path) -> None:
+def test_files_and_benchmarks_named_in_documents_exist(document: Path) -> None:
     text = document.read_text()
     for path in re.findall(r"`(\w[\w./-]*(?:\.py|\.rs|\.md|\.txt|/))`", text):
         places = [ROOT / path, ROOT / "esdedup" / path, document.parent / path]
@@ -335,7 +335,7 @@ def test_the_documented_results_match_the_clustering(articles: list[dict[str, An
     first, second = roots["sample-2889"], roots["sample-1949"]
     assert first is not None
     text = _words("ARCHITECTURE.md")
-    assert f"{sizes[first]} and {sizes[second]} articles" in text
+    assert f"the articles of both clusters ({sizes[first]} and {sizes[second]})" in text
     clusters = len({roots[each] for each in matches})
     assert f"The {len(matches)} matches belong to {clusters} clusters." in text
     four = [roots[f"sample-{number:04d}"] for number in (414, 422, 456, 587)]

@@ -65,7 +65,7 @@ def test_batches_of_one_page_need_few_documents(is_reopened: bool) -> None:
 
 
 def test_no_document_is_too_large_for_a_server() -> None:
-    """Not even for a batch of 900,000 passages."""
+    """The batch has 900,000 passages."""
     chance, page_count, each = np.random.default_rng(3), 300, 3_000
     passages = Passages.of(
         chance.integers(1, 2**64, page_count * each, np.uint64),

@@ -50,7 +50,7 @@ def scattered(numbers: range, time: int) -> list[Arrival]:
     return [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", time, page=n + 1) for n in numbers]
 
 
-def test_expired_nodes_leave_memory_and_free_their_rows() -> None:
+def test_expired_nodes_free_memory_and_rows() -> None:
     nodes, state, sizes = Nodes(RELATION, Aging(retention_ms=1_000, granularity_ms=10)), State(), []
     for round_ in range(40):
         batch = as_batch(scattered(range(500 * round_, 500 * (round_ + 1)), 100 * round_))
@@ -63,10 +63,10 @@ def test_expired_nodes_leave_memory_and_free_their_rows() -> None:
 
 
 @given(arrivals, batch_sizes, arrivals, st.integers(1, 3))
-def test_undone_steps_leave_no_trace(
+def test_undone_steps_change_nothing(
     kept: list[Arrival], sizes: list[int], undone: list[Arrival], depth: int
 ) -> None:
-    """Also if several steps are undone together."""
+    """This holds for any number of steps undone together."""
     plain, disturbed = Nodes(RELATION, AGING), Nodes(RELATION, AGING)
     state = State()
     for batch in map(as_batch, batches(kept, sizes)):

@@ -110,7 +110,7 @@ def test_overridden_boilerplate_counts_as_learned() -> None:
 
 
 def test_overridden_text_is_never_left_out() -> None:
-    """Neither if it is learned as boilerplate, nor as an item of a list."""
+    """It stays even if it is learned as boilerplate, or is an item of a list."""
     pages = [f"{article(number)} {FOOTER}" for number in range(8)]
     overrides = Overrides.of([Override(text=FOOTER)])
     assert left_out(pages, NO_OVERRIDES, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
@@ -224,7 +224,7 @@ def _variant(random: Random, more: list[str], less: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_variants_of_two_stories_attract_no_reprint(seed: int) -> None:
+def test_variants_of_two_stories_do_not_attract_reprints(seed: int) -> None:
     random = Random(seed)
     one, other = _story(random), _story(random)
     variants = [_variant(random, *((one, other) if number % 2 else (other, one))) for number in range(20)]
@@ -295,7 +295,7 @@ def _roots(
 
 
 def test_placeholders_get_no_root() -> None:
-    """Nor does a notice declared as boilerplate after it became a story, unless its page has other text."""
+    """A notice declared as boilerplate later gets no root either, unless its page has other text."""
     notice = "This article is asleep. It will wake in spring."
     named = Overrides.of([Override(boilerplate=notice)])
     shipped = [

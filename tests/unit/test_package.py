@@ -40,7 +40,7 @@ HEAVY = ("aiohttp", "elasticsearch", "fastapi", "jieba", "numpy", "opencc", "pyd
         ),
     ],
 )
-def test_starting_imports_nothing_heavy(program: str, heavy: tuple[str, ...]) -> None:
+def test_startup_imports_no_heavy_packages(program: str, heavy: tuple[str, ...]) -> None:
     show = f"import atexit, sys; atexit.register(lambda: print(*sys.modules.keys() & {set(heavy)}))"
     shown = subprocess.run(
         [sys.executable, "-c", f"{show}\n{program}"], check=True, capture_output=True, text=True, timeout=60
@@ -48,7 +48,7 @@ def test_starting_imports_nothing_heavy(program: str, heavy: tuple[str, ...]) ->
     assert shown.stdout.splitlines()[-1] == ""
 
 
-def test_a_plain_list_imports_no_core() -> None:
+def test_listing_does_not_import_the_core() -> None:
     program = "import sys, esdedup.reading.lists; print(*sys.modules)"
     shown = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60

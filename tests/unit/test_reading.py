@@ -1,4 +1,4 @@
-"""Reading without a server: refused arguments, the requests of operations, and results made of answers."""
+"""Reading without a server: refused arguments, the requests of operations, and results made from answers."""
 
 import itertools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The owner's thread, which runs jobs in order until nobody holds it, and its schedule of expiry."""
+"""The owner's thread, which runs jobs in order until it is unreferenced, and its schedule of expiry."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def test_a_job_runs_even_if_nobody_waits() -> None:
     assert forgotten.result() == 1
 
 
-def test_the_thread_ends_when_nobody_holds_it() -> None:
+def test_the_thread_ends_when_it_is_unreferenced() -> None:
     thread = SerialThread("dropped")
     running = thread.begin(threading.current_thread).result()
     assert running.name == "dropped"
@@ -80,7 +80,7 @@ thread.begin(lambda: None).result()
     assert (done.returncode, done.stdout, done.stderr) == (0, b"done\n", b"")
 
 
-def test_a_forked_process_waits_for_no_thread() -> None:
+def test_a_forked_process_does_not_wait_for_threads() -> None:
     program = """
 import os, sys, threading
 from esdedup.serial_thread import SerialThread

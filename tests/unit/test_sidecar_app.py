@@ -125,7 +125,7 @@ IS_NOT_OWNER = "this process does not own the forest 'f': process 7 on a owns it
 
 
 async def answers() -> None:
-    """Return, as a request does when Elasticsearch answers."""
+    """A probe of Elasticsearch that succeeds."""
 
 
 async def is_away() -> None:

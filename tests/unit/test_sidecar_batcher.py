@@ -110,7 +110,7 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
     assert all(sum(map(len, batch[:-1])) < 12 for batch in decider.batches)
 
 
-async def test_articles_that_arrive_while_busy_form_one_batch() -> None:
+async def test_articles_arriving_during_a_decision_form_one_batch() -> None:
     decider = Decider()
     async with intake_of(decider) as intake:
         with busy(decider):

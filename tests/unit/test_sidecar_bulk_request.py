@@ -384,7 +384,7 @@ def test_damaged_or_large_bodies_are_refused(packed: bytes, status: int, reason:
 
 
 @pytest.mark.parametrize("window_bits", [zlib.MAX_WBITS, -zlib.MAX_WBITS])
-def test_deflate_is_unpacked_with_its_header_and_without(window_bits: int) -> None:
+def test_deflate_is_unpacked_with_and_without_header(window_bits: int) -> None:
     def packed(content: bytes) -> bytes:
         return zlib.compress(content, wbits=window_bits)
 

@@ -165,7 +165,7 @@ def test_each_action_gets_its_own_addition() -> None:
 
 def test_dedup_fields_in_an_update_are_removed() -> None:
     forged = {"dedup": {"root": "forged"}}
-    alone, dated, beside = Sidecar().enrich(
+    alone, dated, with_upsert = Sidecar().enrich(
         {"update": {"_id": "1"}},
         {"doc": {"n": 1, **forged}},
         {"update": {"_id": "2"}},
@@ -176,8 +176,8 @@ def test_dedup_fields_in_an_update_are_removed() -> None:
     )
     assert alone == {"doc": None}
     assert dated == {"doc": {"published": 1_788_800_000_000}}
-    assert beside["doc"] is None
-    assert beside["upsert"]["root"] == "root-0"
+    assert with_upsert["doc"] is None
+    assert with_upsert["upsert"]["root"] == "root-0"
 
 
 def test_each_index_has_its_own_fields_and_rights() -> None:

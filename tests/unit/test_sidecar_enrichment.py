@@ -257,7 +257,7 @@ async def test_an_invalid_index_name_fails_only_its_items() -> None:
 
 
 async def test_too_many_indices_in_a_request_are_refused() -> None:
-    """Each index takes a request to Elasticsearch, and other callers would have to wait."""
+    """Each index requires a request to Elasticsearch, for which other callers would have to wait."""
 
     async def ask() -> None:
         async with Indices(fail_if_asked) as indices:

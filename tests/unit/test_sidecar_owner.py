@@ -45,7 +45,7 @@ class Forest:
         self.steps = steps
         self.expired = 0
         self.closed = 0
-        # How often a standby has read the owner's writes, and how often it must until it has caught up.
+        # Number of times that a standby has read the owner's writes, and that it must to catch up.
         self.followed = self.behind = 0
         self.threads: set[int] = set()
         self.decided: list[str] = []
@@ -198,7 +198,7 @@ async def test_only_the_owner_looks_up_texts() -> None:
     assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
 
 
-async def test_a_batch_waits_for_one_look_up_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_batch_waits_for_at_most_one_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
     forest = Forest()
     forest.on_look_up = lambda: time.sleep(0.02)
     async with owning(forest) as feeding:
@@ -258,11 +258,11 @@ async def test_a_lost_forest_is_retaken() -> None:
 
 
 async def test_work_begun_before_a_loss_does_not_retake() -> None:
-    forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+    forest, looking, may_proceed = Forest(), threading.Event(), threading.Event()
 
     def lose() -> None:
         looking.set()
-        go_on.wait(HANG_S)
+        may_proceed.wait(HANG_S)
         forest.lose()
 
     async with owning(forest) as feeding:
@@ -270,7 +270,7 @@ async def test_work_begun_before_a_loss_does_not_retake() -> None:
         await until(looking.is_set)
         waiting = asyncio.create_task(decided(feeding, "a"))
         await asyncio.sleep(0.02)
-        go_on.set()
+        may_proceed.set()
         with pytest.raises(Refused, match="lost to another"):
             await waiting
         assert forest.decided == []
@@ -356,10 +356,10 @@ async def test_only_an_owner_has_metrics_of_its_nodes() -> None:
 
 
 async def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> None:
-    forest, go_on = Forest(), threading.Event()
+    forest, may_proceed = Forest(), threading.Event()
 
     def write(_: list[str]) -> Future[None]:
-        go_on.wait(HANG_S)
+        may_proceed.wait(HANG_S)
         return completed()
 
     forest.write = write
@@ -372,7 +372,7 @@ async def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> N
     with pytest.raises(Refused, match="is shutting down"):
         await decided(feeding, "late")
     assert not forest.closed
-    go_on.set()
+    may_proceed.set()
     assert [await each for each in taken] == [[*"abcdefghijkl"]] * 2
     await closing
     assert (forest.closed, forest.is_open, len(forest.decided)) == (1, False, 24)
@@ -382,14 +382,14 @@ async def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> N
 async def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
-    """Not even if the thread has other work pending."""
+    """This holds even if the thread has other work pending."""
     monkeypatch.setattr(module, "_FIRST_LOOK_S", 0.05)
-    forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+    forest, looking, may_proceed = Forest(), threading.Event(), threading.Event()
 
     def look() -> None:
         if forest.is_open is is_owner:
             looking.set()
-            go_on.wait(HANG_S)
+            may_proceed.wait(HANG_S)
 
     forest.on_open = look
     feeding = feeding_of(forest)
@@ -397,7 +397,7 @@ async def test_a_forest_released_at_shutdown_is_not_retaken(
     await until(looking.is_set)
     closing = asyncio.create_task(feeding.__aexit__(None, None, None))
     await asyncio.sleep(0.02)
-    go_on.set()
+    may_proceed.set()
     await closing
     # Long enough for several attempts to open it.
     await asyncio.sleep(0.05)

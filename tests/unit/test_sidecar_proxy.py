@@ -196,7 +196,7 @@ def test_bodies_keep_their_length_or_chunks(server: ScriptedServer, url: str) ->
     post = GET_CLOSE.replace(b"GET", b"POST")
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ncontent-length: 6\r\n\r\nonetwo"))
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"))
-    # If both are sent, the length is dropped: by it, the rest of the chunks would start a second request.
+    # If both are sent, the length is dropped; otherwise the rest of the chunks would be read as a request.
     exchange(
         url,
         post.replace(
@@ -271,9 +271,7 @@ def test_a_server_that_reads_nothing_stalls_the_caller(server: ScriptedServer, u
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-def test_elasticsearch_decides_whether_the_body_is_wanted(
-    server: ScriptedServer, url: str, refuses: bool
-) -> None:
+def test_elasticsearch_answers_expect_100_continue(server: ScriptedServer, url: str, refuses: bool) -> None:
     def script(connection: Connection) -> None:
         assert b"expect: 100-continue" in connection.head().lower()
         if refuses:

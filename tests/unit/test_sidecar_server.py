@@ -230,7 +230,7 @@ def test_all_mounted_files_exist() -> None:
     assert all((ROOT / path).is_file() for path in mounted)
 
 
-def test_one_service_builds_the_image_for_all() -> None:
+def test_one_service_builds_the_image_for_all_services() -> None:
     """Compose refuses two builds of one image, and pulls images from registries unless told not to."""
     compose = (ROOT / "docker-compose.yml").read_text()
     assert len(re.findall(r"^ +build:", compose, re.MULTILINE)) == 1

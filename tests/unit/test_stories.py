@@ -64,7 +64,7 @@ def test_articles_that_edits_may_have_changed_are_found(edits: list[Edit], known
     known = min(known, len(edits))
     roots, texts = touched_since(edits, known)
     for root, text in TEXTS:
-        # Even an article that has its former story again: a process may still write the one in between.
+        # Articles back in their former story are included: a process may still write the story in between.
         if len({Stories(edits[:at]).of(root, text) for at in range(known, len(edits) + 1)}) > 1:
             assert root in roots or text_key(root, text) in texts
     assert touched_since(edits, len(edits)) == (set(), set())

@@ -134,7 +134,7 @@ def test_a_copy_after_the_retention_has_a_new_root(profile: Profile, rows: int) 
 
 
 def test_articles_read_again_get_the_same_roots() -> None:
-    """For example after a kill, when later articles have moved the watermark past the first's retention."""
+    """For example after a kill, if later articles have moved the watermark past the first one's retention."""
     texts, days = [words(100, seed) for seed in range(4)], [0, 3, 30, 60]
     found = roots(texts * 2, [""] * 8, days=days * 2)
     assert found[:4] == found[4:]

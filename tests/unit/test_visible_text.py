@@ -95,7 +95,7 @@ def test_text_flows_as_in_a_browser(raw: str, shown: str) -> None:
     assert visible_text(raw) == shown
 
 
-def test_a_comment_begun_in_an_attribute_hides_no_article() -> None:
+def test_an_attribute_cannot_begin_a_comment() -> None:
     article = f"{TEXT} <a title='<!-- 1'>Read on</a> {HIDDEN * 9} <!-- x -->"
     assert visible_text(article) == f"{TEXT} Read on {HIDDEN * 9} "
 

@@ -359,7 +359,7 @@ def test_bars_link_to_the_periods_they_show(counts: list[int], minutes: int, fir
             for at, count in enumerate(merged)
             if count
         ]
-        # As a search parses the parameters of the link.
+        # The periods as a search parses them from the parameters of the link.
         periods = [
             (moment_ms(bar.parameters["since"]), moment_ms(bar.parameters["until"], is_end=True))
             for bar in bars

@@ -78,10 +78,10 @@ def read_changes(content: bytes) -> Changes:
     body, at = content[start:], struct.calcsize(_LENGTHS)
     expected = _FORMAT + zlib.crc32(body).to_bytes(4, "little")
     if len(body) < at or content[:start] != expected:
-        raise ValueError("it cannot be read")
+        raise ValueError("wrong format or checksum")
     lengths = struct.unpack_from(_LENGTHS, body)
     sizes = [np.dtype(dtype).itemsize * (width or 1) for dtype, width in COLUMNS.values()]
     ends = list(itertools.accumulate(lengths, initial=at))
     if ends[-1] != len(body) or any(map(operator.mod, lengths, sizes)):
-        raise ValueError("its columns have other lengths")
+        raise ValueError("wrong length of a column")
     return Changes.of_columns([body[start:end] for start, end in itertools.pairwise(ends)])

@@ -1,4 +1,4 @@
-"""The command line: options become calls, results tables or JSON, errors advice and exit codes."""
+"""The command line: turns options into calls, results into tables or JSON, and errors into exit codes."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""The command `esdedup` as a whole: its commands, its errors and its exit codes."""
+"""The program `esdedup`: its commands, how it reports errors, and its exit codes."""
 
 import _thread
 import importlib
@@ -20,14 +20,14 @@ from esdedup.elastic.closing import ENDING
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
-# Packages that decide the bits of fingerprints.
+# Packages whose versions may change the bits of fingerprints.
 DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
-# After an interruption, and then the exit code.
+# How long an interrupted command may take to end, and the exit codes of the signals received.
 _END_S = 1.5
 _exit_codes: list[int] = []
 
 
-# For each command, its module in this package, and its name in the module.
+# The module of each command in this package, and the command's name in the module.
 _PLACES = {
     "node": ("node", "app"),
     "setup": ("feed", "setup"),
@@ -58,7 +58,7 @@ _PLACES = {
 
 
 class _Commands(Group):
-    """Imports a command when it is called or described."""
+    """Imports the module of a command only when the command is run or described."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
         return list(_PLACES)
@@ -97,7 +97,7 @@ def _root(
             "--version",
             callback=_print_version,
             is_eager=True,
-            help="Print the version, and those of what it rests on.",
+            help="Print the version, and the versions of its dependencies.",
         ),
     ] = False,
 ) -> None:
@@ -109,7 +109,7 @@ def main() -> NoReturn:
     log = logging.StreamHandler()
     log.setFormatter(VisibleFormatter("%(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[log])
-    # These log every failed attempt; the final failure is raised as an `EsdedupError`.
+    # These loggers report every failed attempt; the final failure is raised as an `EsdedupError`.
     for name in ("elastic_transport", "urllib3.connection"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     _handle_signals(_interrupt)
@@ -126,13 +126,13 @@ def main() -> NoReturn:
             say(line)
         code = _exit_code(error)
     except BrokenPipeError:
-        # The reader of the output has closed it, as `head` does.
+        # The program that reads the output, such as `head`, has closed it.
         _discard_output()
     except OSError as error:
         _discard_output()
         say(f"esdedup: cannot write: {error.strerror}")
         code = _UNAVAILABLE
-    # Interrupted commands exit with the code of the signal; servers have ended normally.
+    # Interrupted commands exit with the code of the signal; servers have exited with code 0.
     if code and _exit_codes:
         say_last_words()
         code = _exit_codes[0]
@@ -177,8 +177,8 @@ def _exit_code(error: EsdedupError) -> int:
 
 
 def versions() -> Iterator[str]:
-    """Yield a line for each part; the first is the name and the version of the package alone."""
-    # Imported when needed, as all that takes long.
+    """Yield a line for each component; the first line has only the name and version of the package."""
+    # These imports are slow, and needed only here.
     from importlib import metadata
 
     from esdedup.elastic.forest.meta import FORMAT

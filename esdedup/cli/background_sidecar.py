@@ -20,7 +20,7 @@ _WATCH_S = 2.0
 _POLL_S = 0.1
 _ANNOUNCED = "sidecar.json"
 _LOG = "sidecar.log"
-# Settings of another sidecar, and of clients of another server.
+# Prefixes of variables that are meant for other sidecars, or for clients of other servers.
 _FOREIGN_VARIABLES = ("ESDEDUP_SIDECAR_", "ELASTICSEARCH_", "ES_")
 
 
@@ -44,7 +44,7 @@ def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, op
         with contextlib.suppress(OSError, ValueError, KeyError):
             found = json.loads(private.read(data / _ANNOUNCED))
             if found["pid"] == process.pid:
-                # Proxies are for other machines.
+                # Bypass any proxy, since the sidecar is on this machine.
                 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
                 direct.open(f"{found['url']}/readyz", timeout=_START_S).close()
                 return str(found["url"])
@@ -55,10 +55,10 @@ def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, op
 
 
 def announce(path: Path, url: str) -> None:
-    """Write the address and the process of a sidecar to a file, for `start_sidecar` and `stop_sidecar`."""
+    """Write a sidecar's address and process id to a file, for `start_sidecar` and `stop_sidecar`."""
     from esdedup.node import private, processes
 
-    # Complete or not at all: the file is read while it is being written.
+    # Replace the file atomically, since `start_sidecar` may read it at any time.
     partial = path.with_suffix(".new")
     with private.open_anew(partial) as file:
         about = {"url": url, "pid": os.getpid(), "started_at": processes.start_of(os.getpid())}
@@ -67,19 +67,19 @@ def announce(path: Path, url: str) -> None:
 
 
 def end_with(pid: int) -> None:
-    """End this process, as by SIGTERM, when another one has ended."""
+    """Send this process SIGTERM when the process `pid` has ended."""
     threading.Thread(target=_end_after, args=(pid,), daemon=True).start()
 
 
 def stop_sidecar(data: Path) -> None:
-    """Stop the sidecar that was started from that directory; raise `NodeError` if that is not possible."""
+    """Stop the sidecar that was started with this directory; raise `NodeError` if it does not stop."""
     from esdedup.node import private, processes
 
     announced = data / _ANNOUNCED
     with contextlib.suppress(OSError, ValueError):
         process = processes.Background.model_validate_json(private.read(announced)).find(_announcing(data))
         if process is not None and not processes.end([process], timeout_s=_STOP_S):
-            raise NodeError(f"the sidecar that {announced} names does not end")
+            raise NodeError(f"the sidecar named in {announced} does not stop")
     announced.unlink(missing_ok=True)
 
 
@@ -92,7 +92,7 @@ def _end_after(pid: int) -> None:
 
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        # False also for a later process with that number.
+        # `is_running` is also False if another process has got the same id.
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_WATCH_S)
     signal.raise_signal(signal.SIGTERM)

@@ -50,16 +50,16 @@ def cluster(
 ) -> None:
     """Cluster the articles of files in memory, in the order of their lines.
 
-    Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for each
-    copy of a text that had no fingerprint when it first came.
+    Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null if the text
+    had no fingerprint when it first occurred.
 
     Options:
         time_field: The publication time. Default: articles have no time, and nothing expires.
-        retention_days: With --time-field: how many days a cluster accepts articles after its last one.
+        retention_days: With --time-field: how many days after its last article a cluster accepts new ones.
             Default: 30.
     """
     if retention_days is not None and time_field is None:
-        raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")
+        raise SettingError("--retention-days requires --time-field: without a time, nothing expires")
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     fields = Fields(text=text_field, time=time_field or Fields.time, site=site_field)
     check_readable(files)
@@ -93,14 +93,14 @@ def cluster(
                 counts["undated"] += article.is_undated
                 counts["with boilerplate"] += article.boilerplate_letters > 0
                 counts["letters left out as boilerplate"] += article.boilerplate_letters
-    said = _nonzero({"cut": run.cut, **counts})
-    say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{said}")
+    others = _nonzero({"cut": run.cut, **counts})
+    say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{others}")
     if run.failed:
         raise typer.Exit(1)
 
 
 class _Run:
-    """Counts and reports the articles that a run leaves out or cuts."""
+    """Counts and reports the articles that are rejected or truncated."""
 
     def __init__(self, *, on_cut: Callable[[str], None]) -> None:
         self.failed = self.cut = 0
@@ -132,14 +132,14 @@ def weights(
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
 ) -> None:
-    """Make a table of word weights from articles, for --weights.
+    """Compute a table of word weights from articles, for --weights.
 
     The fewer articles contain a word, the more it weighs: ln((articles + 1) / articles with it). Use the
     table with the same --segmenter and --dictionary.
 
     Options:
-        min_articles: Leave out words that occur in fewer articles; they weigh the median, as unknown words
-            do.
+        min_articles: Leave out words that occur in fewer articles; like unknown words, they get the median
+            weight.
     """
     segmenter = word_files.read_segmenter(cut.segmenter, cut.dictionary) or JIEBA
     for line in word_files.dictionary_words_never_cut(segmenter):
@@ -160,7 +160,7 @@ def weights(
         table = found.table(min_texts=min_articles)
         with opened_output(output_file, files) as target:
             target.write(word_files.written_weights(table, articles=found.text_count))
-        summary += f", {len(table.words):,} words, the median weighs {table.default}"
+        summary += f", {len(table.words):,} words, median weight {table.default}"
     finally:
         say(summary)
     if run.failed:

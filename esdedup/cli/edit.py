@@ -1,4 +1,4 @@
-"""`esdedup merge`, `split`, `move` and `edits`: what editors say of stories."""
+"""`esdedup merge`, `split`, `move` and `edits`: editors' changes to stories."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -11,8 +11,8 @@ from esdedup.errors import SettingError
 from esdedup.maintenance.editor import EditHistory, Editor, EditRequest
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
-By = Annotated[str, typer.Option("--by", help="Who says so.", show_default=False)]
-Why = Annotated[str, typer.Option("--why", help="The reason, for those who read `esdedup edits`.")]
+By = Annotated[str, typer.Option("--by", help="Name of the editor.", show_default=False)]
+Why = Annotated[str, typer.Option("--why", help="The reason, which `esdedup edits` shows.")]
 
 
 @command("merge", example="esdedup merge 17 42 --index news --by 'A. Chen'")
@@ -25,12 +25,12 @@ def merge(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """Make one story of the stories of some articles; it keeps the name that the first one's has.
+    """Merge the stories of some articles into one, which keeps the name of the first article's story.
 
-    Articles that arrive later with their roots belong to it too.
+    Articles that arrive later with the same roots belong to it too.
     """
     if len(ids) < 2:
-        raise SettingError("name an article of each story that is to be merged, at least two")
+        raise SettingError("name at least two articles, one of each story to merge")
     request = EditRequest(kind="merge", to=ids[0], ids=tuple(ids[1:]), why=why)
     _edit(where, index, request, by=by, json=json)
 
@@ -45,7 +45,7 @@ def split(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """Make a story of its own of some articles of a story, and of all that have the same text as they."""
+    """Split some articles, and all articles with the same texts, from their story into a new one."""
     request = EditRequest(kind="split", ids=tuple(ids), why=why)
     _edit(where, index, request, by=by, json=json)
 
@@ -61,10 +61,10 @@ def move(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """Move articles, and all that have the same text as they, to the story of another article.
+    """Move articles, and all articles with the same texts, to the story of another article.
 
     Options:
-        to: An article of the story that they belong to from now on.
+        to: An article of the story to move them to.
     """
     request = EditRequest(kind="move", ids=tuple(ids), to=to, why=why)
     _edit(where, index, request, by=by, json=json)
@@ -74,21 +74,21 @@ def move(
 def edits(
     *,
     undo: Annotated[int | None, typer.Option(metavar="NUMBER", min=1)] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Who undoes it.")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Name of the editor who undoes it.")] = None,
     why: Why = "",
     index: options.Index,
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """List what editors said of a forest's stories, or undo it.
+    """List the edits of a forest's stories, or undo one of them.
 
     Options:
-        undo: The number of an edit that counts no more; those after it stand. One that undid another can be
-            undone too.
+        undo: The number of the edit to undo; later edits stay in effect. An edit that undid another one can
+            be undone too.
     """
     if undo is not None:
         if by is None:
-            raise SettingError("--undo needs --by: who undoes it")
+            raise SettingError("--undo requires --by, the name of the editor")
         request = EditRequest(kind="undo", undoes=undo, why=why)
         _edit(where, index, request, by=by, json=json)
         return
@@ -102,8 +102,8 @@ def _edit(where: options.Where, index: str, request: EditRequest, *, by: str, js
     with where.connect() as client:
         editor = Editor(client, forest=where.forest, fields=where.fields_of(client, index))
         made = editor.edit(index, request, by=by)
-    said = f"edit {made.edit.number}: articles with another story: {made.articles:,}"
-    output.print_answer(made, lambda _: output.show(said, markup=False), json=json)
+    line = f"edit {made.edit.number}: articles moved to another story: {made.articles:,}"
+    output.print_answer(made, lambda _: output.show(line, markup=False), json=json)
 
 
 def _print_history(found: EditHistory) -> None:

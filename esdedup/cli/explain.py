@@ -25,14 +25,14 @@ _NODE_STATES: dict[NodeState, str] = {
 
 _MAY_JOIN: dict[Way | None, str] = {
     "root": "it may join",
-    "member": "it may join through a text that is all but equal",
+    "member": "it may join through an almost equal text",
     "address": "it may join as a version of its article",
     None: "it may not join",
 }
 _WAYS: dict[Way, str] = {
-    "root": "joined through it, and the root resembles it enough",
-    "member": "joined through it, to which it is all but equal, while the root still resembles it",
-    "address": "joined as a later version of the same article, most of which it has",
+    "root": "joined through this article, and resembles the root enough",
+    "member": "joined through this article, which is almost equal, and still resembles the root",
+    "address": "joined as a later version of this article, with most of its text",
 }
 
 
@@ -48,9 +48,9 @@ def explain(
 ) -> None:
     """Explain why two articles are in one cluster or not, stage by stage.
 
-    Also shows what is left out of each as boilerplate: of articles of an index, what its forest has learned
-    by now; of files, what `esdedup cluster` would leave out if these two were all. B counts as the later one:
-    with A's address (or `id`), if the files are JSON, it may be a version of it.
+    Also shows what is left out of each text as boilerplate: for articles of an index, what its forest has
+    learned so far; for files, what `esdedup cluster` would leave out of these two. B is treated as the later
+    article, and as a possible version of A if both are JSON with the same address (or `id`).
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the answer.
@@ -92,7 +92,7 @@ def _print_explanation(found: Explanation) -> None:
         for line in left_out_lines(text.left_out)
     ]
     if marked:
-        print_stage("  Left out of them", marked)
+        print_stage("  Left out", marked)
     represented = [
         (f"{name}{place}", each.simhash, _passage(each))
         for name, text in texts.items()
@@ -113,7 +113,7 @@ def _print_verdict(found: IndexedExplanation) -> None:
     if found.forest_missing is not None:
         print_stage("The forest", [("", found.forest_missing)])
     elif found.learned_missing is not None:
-        print_stage("What is boilerplate is not known", [("", found.learned_missing)])
+        print_stage("The learned boilerplate is not available", [("", found.learned_missing)])
     if found.retention_days is not None:
         show(f"The forest is {escape(found.forest)}; nodes live {found.retention_days:g} days.")
     show(escape(verdict(found)))
@@ -122,29 +122,29 @@ def _print_verdict(found: IndexedExplanation) -> None:
 def _text_lines(text: Text, min_letters: int) -> list[str]:
     length = f"{text.letters:,} letters and digits"
     if not text.is_todays:
-        why = (
-            "without a fingerprint, as it had none when it came: today it would get one, since what is left "
-            "out changes. That is no damage, as its page stays without one"
+        how = (
+            "without a fingerprint, since it had none on arrival. It would get one today, because what is "
+            "left out has changed. This is not damage: its content hash stays without a fingerprint"
             if text.fingerprint is None
-            else "by its stored signature: today it would get another, or none, since what is left out "
-            "changes. That is no damage, as a page keeps its node"
+            else "by its stored signature. It would get another one or none today, because what is left out "
+            "has changed. This is not damage: its content hash keeps its node"
         )
-        return [length, f"compared {why}"]
+        return [length, f"compared {how}"]
     if text.fingerprint is not None:
         return [length]
     left = text.letters - (0 if text.left_out is None else text.left_out.letters)
     if left >= min_letters:
         return [f"{length}, but no words with a weight"]
     return [
-        f"{length}: too short, {min_letters} are needed"
+        f"{length}: too short, at least {min_letters} are needed"
         if left == text.letters
-        else f"{length}; {left:,} remain, {min_letters} are needed"
+        else f"{length}; {left:,} remain, at least {min_letters} are needed"
     ]
 
 
 def _passage(representative: Representative) -> str:
     if representative.kind is None:
-        return "not known: made when other passages were left out"
+        return "unknown: computed when other passages were left out"
     if representative.passage is None:
         return "a minhash of the text"
     shown = passage(representative.passage)
@@ -163,9 +163,9 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
         profile = f"{article.profile}, which is not the profile of the comparison above"
     fingerprint = article.fingerprint or "none"
     if article.fingerprint is None and article.stays_without:
-        fingerprint += "; its page is remembered as one without, so it gets none if it comes again"
+        fingerprint += "; its content hash is remembered, so the text gets none if it arrives again"
     elif article.fingerprint is not None and article.text_is_same is False:
-        fingerprint += "; its present text has another one: it has changed, or is in another field"
+        fingerprint += "; its current text has another one: it has changed, or is in another field"
     lines += [
         ("arrival", ("unknown" if article.seq is None else f"{article.seq:,}") + when),
         ("profile", profile),
@@ -198,7 +198,7 @@ def _root_comparison(compared: RootComparison) -> str:
     by = "the root's signature; its text is gone" if compared.article is None else printable(compared.article)
     line = f"nearest representatives {compared.nearest_bits} bits apart"
     if (whole := compared.whole_texts) is not None:
-        exactly = "" if whole.exact_resemblance is None else f" ({whole.exact_resemblance:.2f} exactly)"
-        line += f"; resemblance {whole.resemblance:.2f} by estimate{exactly}, "
+        exactly = "" if whole.exact_resemblance is None else f" (exactly {whole.exact_resemblance:.2f})"
+        line += f"; estimated resemblance {whole.resemblance:.2f}{exactly}, "
         line += f"{whole.needed_for_root:.2f} is needed to join a root: {_MAY_JOIN[compared.way]}"
     return f"{line} (by {by})"

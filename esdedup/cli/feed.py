@@ -1,4 +1,4 @@
-"""`esdedup setup`, `index` and `learn`: preparing an index, filling it, and teaching a forest beforehand."""
+"""`esdedup setup`, `index` and `learn`: prepare an index, index articles, and learn boilerplate first."""
 
 import functools
 from pathlib import Path
@@ -42,24 +42,24 @@ def setup(
 ) -> None:
     """Add the fields that esdedup writes to an index, before articles are indexed.
 
-    The index keeps the language and the names of its articles' fields; other commands then need not be
-    told. In a new index only these fields are indexed, not what else the articles have.
+    The index stores the language and the names of its articles' fields, so that other commands need no
+    options for them. In a new index, all other fields of the articles are not indexed.
 
     Options:
         index: Created if it does not exist.
         shards: Number of shards of a new index.
         route_by_root: Keep each cluster of a new index on one shard, so that sorting by count is exact on any
             number of shards. An article can then be read or deleted by its id only with its root as routing.
-        language: Language of titles and texts of a new index, such as en or zh: a search then finds words in
+        language: Language of titles and texts of a new index, such as en or zh: searches then find words in
             all their forms, and Chinese by pairs of characters.
-        forest: The forest that the index belongs to from now on: others then refuse its articles. Default:
-            the one that takes its first article.
-        editorial: Let editors merge and split what readers see as one story, see `esdedup merge`.
-        template: INDEX names an index template or a component template, which exists: the indices that it
-            makes from now on get the fields.
+        forest: The forest that the index belongs to; other forests then refuse its articles. Default: the
+            forest that assigns its first article.
+        editorial: Let editors merge and split stories; see `esdedup merge`.
+        template: INDEX is an existing index template or component template; new indices made from it get the
+            fields.
     """
     if template and (shards is not None or route_by_root or language is not None):
-        raise SettingError("--shards, --route-by-root and --language belong to an index, not to --template")
+        raise SettingError("--shards, --route-by-root and --language cannot be used with --template")
     with server.connect() as client:
         if template:
             dedup = Dedup(client, fields=fields_given(field_names))
@@ -104,12 +104,12 @@ def index(
     """Index articles, each with its fingerprint and the root of its cluster.
 
     Options:
-        create: Leave an article that is there already as it is. A data stream takes no others.
+        create: Leave existing articles as they are. Data streams accept articles only with this option.
         backfill: Take the forest's time from the articles' publication times instead of the clock.
-        flush_interval_s: Seconds after which articles that come slowly are indexed, though a batch is not
-            full.
-        refused: Write the articles that are not indexed, such as those that Elasticsearch refuses, into this
-            new file: `esdedup index` takes it when the reason is gone.
+        flush_interval_s: Seconds after which a batch is indexed although it is not full, since articles
+            arrive slowly.
+        refused: A new file for articles that are not indexed, such as those that Elasticsearch refuses. Pass
+            it to `esdedup index` when the cause is fixed.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     check_readable(files)
@@ -120,8 +120,8 @@ def index(
         output.print_summary(f"into {index}", load.summary, json=json)
         if too_old := load.summary.too_old:
             say(
-                f"articles dated more than ten years back: {too_old:,}; they count as published when "
-                "they arrived. Index an archive with --backfill, which believes such dates"
+                f"articles dated more than ten years back: {too_old:,}; the time of their arrival is used "
+                "instead. To index an archive, use --backfill, which accepts such dates"
             )
 
     check_index_name(index)
@@ -164,15 +164,15 @@ def learn(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Let a forest learn what is boilerplate, from files or from an index, and assign nothing.
+    """Let a forest learn boilerplate from files or from an index, without assigning roots.
 
-    Menus, disclaimers and the like are then left out of the first articles that are indexed. A page that was
-    learned from or indexed before teaches nothing: the command may be run again, and what it has read may be
-    indexed later.
+    Menus, disclaimers and the like are then left out of even the first articles that are indexed. Pages that
+    were learned from or indexed before are skipped, so the command can be repeated, and the same articles can
+    be indexed later.
 
     Options:
-        files: As for index. Default: the latest 100,000 articles that the index, alias or pattern has; much
-            older ones would be forgotten again.
+        files: As for `esdedup index`. Default: the latest 100,000 articles of the index, alias or pattern;
+            what much older ones teach would be forgotten again.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     refuse_to_keep(profile)

@@ -1,4 +1,4 @@
-"""Files of commands: a text, plain or an article as JSON, and the file that a command writes."""
+"""Reads files with a plain text or an article in JSON, and opens files that a command writes."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from esdedup.sites import Provenance, RawPage
 if TYPE_CHECKING:
     from esdedup.ingest.files import FileArticle
 
-# A text that begins like this is taken for JSON.
+# Texts that begin like this are parsed as JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
 _JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
 _ONE_A_FILE = (
@@ -27,7 +27,7 @@ _ONE_A_FILE = (
 
 
 def read_text(path: Path, fields: Fields) -> RawPage:
-    """Read a text, or the article in a file, with its origin; raises `ArticleRejected` or `SettingError`."""
+    """Read a file with a plain text or an article in JSON; raises `ArticleRejected` or `SettingError`."""
     name, text = input_name(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
@@ -36,7 +36,7 @@ def read_text(path: Path, fields: Fields) -> RawPage:
     try:
         article = json.loads(text)
     except json.JSONDecodeError as error:
-        # Extra data after a complete object that begins with a brace is another article.
+        # A brace after a complete object begins another article.
         if text.startswith("{", error.pos) and error.msg == "Extra data":
             raise SettingError(
                 f"{name} has several articles, the second on line {error.lineno} (JSON Lines); {_ONE_A_FILE}"
@@ -49,7 +49,7 @@ def read_text(path: Path, fields: Fields) -> RawPage:
 
 
 def read_plain_text(path: Path) -> str:
-    """Read a file as plain text; raises as `read_text`."""
+    """Read a file as plain text; raises the same errors as `read_text`."""
     name = input_name(path)
     if path == STANDARD_INPUT and sys.stdin is None:
         raise SettingError("standard input is closed")
@@ -72,7 +72,7 @@ def _no_object(name: str, reason: object) -> ArticleRejected:
 
 @contextlib.contextmanager
 def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open the output (None: standard output); a file is renamed into place when complete."""
+    """Open a file, which is renamed into place when complete; None means standard output."""
     if path is None:
         yield sys.stdout
         return
@@ -96,18 +96,18 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
 
 @contextlib.contextmanager
 def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[["FileArticle"], None]]:
-    """Yield a function that writes an article into a new file, which is deleted if it stays empty."""
+    """Yield a function that writes articles to a new file, which is deleted if it stays empty."""
     if path is None:
         yield lambda _: None
         return
     try:
         target = path.open("x", encoding="utf-8")
     except OSError as error:
-        raise SettingError(f"cannot make {path} for what is refused: {error.strerror}") from error
+        raise SettingError(f"cannot create {path} for refused articles: {error.strerror}") from error
     with target:
 
         def write(article: "FileArticle") -> None:
-            # Whatever ends this process, the line is there.
+            # Flush every line, so that it is kept however this process ends.
             print(json.dumps({id_field: article.id, **article.article}), file=target, flush=True)
 
         try:

@@ -41,15 +41,15 @@ def fingerprint(
     """Show the fingerprint of a text on standard input, its representatives, and what is left out of it.
 
     Two texts are compared when they have a minhash in common, or a simhash of one is within three bits, or
-    --max-distance-bits, of a simhash of the other; such simhashes share a band. Without --index, nothing is
-    known of other pages, as for the first article of `esdedup cluster`.
+    --max-distance-bits, of a simhash of the other; such simhashes share a band. Without --index, no
+    boilerplate has been learned, as for the first article of `esdedup cluster`.
 
     Options:
-        index: Index of articles: leave out what its forest has learned to be boilerplate.
-        site: The site that the text comes from, a name or an address, whose boilerplate is left out.
+        index: Index of articles, whose forest's learned boilerplate is left out.
+        site: The site of the text, as a name or an address; its boilerplate is left out.
     """
     if index is None and forest != options.Forest():
-        raise SettingError("--forest goes with --index: without it, no forest is read")
+        raise SettingError("--forest requires --index: without it, no forest is read")
     profile = fingerprinting.read_profile()
     overrides = fingerprinting.overrides()
     filter_on = untaught_filters(overrides)
@@ -68,21 +68,21 @@ def fingerprint(
 
 
 class _Description(pydantic.BaseModel):
-    """A text's fingerprint, and what it is made of."""
+    """A text's fingerprint, and the data that it is computed from."""
 
     profile: str
-    # None if the text has no fingerprint; then the rest is empty.
+    # None if the text has no fingerprint; the lists are then empty.
     fingerprint: str | None
     representatives: list[Representative]
     features: list[Feature]
     # The sum of the weights for each bit, the highest bit first; its sign is the fingerprint's bit.
     sums: list[float]
-    # The bands that an article with this text has, and those by which near articles are found.
+    # The bands stored with an article of this text, and the bands searched to find near articles.
     bands: list[str]
     asked_bands: list[str]
     # The boilerplate left out of the text; None if the profile keeps boilerplate.
     left_out: LeftOut | None
-    # Whether only the beginning of the text is compared.
+    # Whether the text was truncated for its fingerprint.
     cut: bool
 
 
@@ -100,7 +100,7 @@ def _described(text: str, site: str | None, explainer: Explainer) -> _Descriptio
         sums=[each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
         if features
         else [],
-        # Simhashes may share a band.
+        # List bands that simhashes share only once.
         bands=list(dict.fromkeys(itertools.chain(*stored))),
         asked_bands=[] if signature is None else relation.asked_terms(signature, ARTICLES),
         left_out=explainer.left_out(text, site),
@@ -121,7 +121,7 @@ def _print_description(min_letters: int, found: _Description) -> None:
     output.show(f"fingerprint  {found.fingerprint}")
     for each in found.representatives:
         shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
-        # Printed as it is: no emoji for `:cat:`, and a final backslash stays.
+        # Without markup, `:cat:` does not become an emoji, and a final backslash is printed.
         output.show(shown.rstrip(), markup=False)
     output.show(f"bands        {' '.join(found.bands)}")
     if found.features:

@@ -1,4 +1,4 @@
-"""`esdedup adopt` and `migrate`: articles get roots in the indices that have them already."""
+"""`esdedup adopt` and `migrate`: give roots to articles that are already indexed."""
 
 import contextlib
 import functools
@@ -18,7 +18,7 @@ from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.migrate import Migration
 from esdedup.plan.costs import SHIPPED, shipped
 
-# By `python -m benchmarks.adoption`, on two cores.
+# Measured by `python -m benchmarks.adoption` on two cores.
 _ADOPTED_A_SECOND = 3_500
 
 
@@ -33,7 +33,7 @@ def adopt(
     sidecar: Annotated[str | None, typer.Option(metavar="URL")] = None,
     sidecar_token: Annotated[
         str | None,
-        typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="The sidecar's token; best in the environment."),
+        typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="The sidecar's token; better in the environment."),
     ] = None,
     json: options.Json = False,
     forest: options.FedForest,
@@ -41,19 +41,19 @@ def adopt(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Give the articles that indices have already their fingerprints and roots, where they are.
+    """Give fingerprints and roots to articles that are already indexed, in place.
 
-    Indices, and the index templates that make such, get the fields first. Articles are enriched in the order
-    of their own time, whatever index they are in. After an interruption, run the command again: it goes on.
+    Adds the fields to the indices and their index templates first. Articles are enriched in the order of
+    their own time, across all indices. After an interruption, run the command again to continue.
 
     Options:
         index: An index, an alias or a pattern.
-        dry_run: Only look, and say what was found.
-        into: Leave the indices as they are, which must be read-only, and write their articles into copies,
-            whose names have this suffix; at last these take over the aliases.
-        most_per_s: How many articles a second, at most.
-        sidecar: Address of a sidecar that owns the forest, and goes on taking articles. Its time is the
-            clock's, so all that is adopted counts as seen today.
+        dry_run: Only report what would be adopted.
+        into: Leave the indices, which must be read-only, unchanged, and write their articles into copies
+            whose names have this suffix; finally, the copies take over the aliases.
+        most_per_s: Maximum number of articles per second.
+        sidecar: Address of a sidecar that owns the forest, and keeps accepting articles. It uses the current
+            time, so all adopted articles are recorded as seen today.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     if learn_first:
@@ -93,7 +93,7 @@ def adopt(
                 on_read=on_read,
             )
             if isinstance(adoption, AdoptionIntoCopies) and not (adoption.swap() or adoption.summary.read):
-                say("nothing was left to do: the copies are whole, and have the aliases")
+                say("nothing was left to do: the copies are complete and have the aliases")
     if adoption.summary.failed:
         raise typer.Exit(1)
 
@@ -108,7 +108,7 @@ def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> It
 
 
 def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str, int]:
-    """Return what adoption takes at most, by the share of articles that make a node, and measured costs."""
+    """Estimate the upper limits of time and space; `new` is the share of articles that make a node."""
     estimated = {"seconds": round(adoption.total / _ADOPTED_A_SECOND)}
     with contextlib.suppress(SettingError):  # the costs of this profile were not measured
         server = shipped().of(profile, name=SHIPPED).server
@@ -141,18 +141,18 @@ def migrate(
     fingerprinting: options.Fingerprinting,
     server: options.Server,
 ) -> None:
-    """Give articles the roots of another forest, of another profile or of this version's format.
+    """Give articles the roots of another forest, with another profile or in this version's format.
 
-    Each article gets a second object of fields beside the first, which readers and feeders go on with until
-    --swap changes the indices over. After an interruption, run the command again: it goes on.
+    Each article gets a second object of fields. Readers and feeders use the first one until --swap switches
+    the indices. After an interruption, run the command again to continue.
 
     Options:
         index: All indices of the forest: names, an alias or a pattern.
-        to: The other forest, which is made if there is none.
-        swap: At last, change the indices and their templates over. First stop what feeds --forest; --wait
-            waits for that. Then feed the other forest.
-        drop_edits: Swap though what editors said in --forest counts no more.
-        most_per_s: How many articles a second, at most.
+        to: The other forest, which is created if it does not exist.
+        swap: Finally, switch the indices and their templates to the other forest. Stop all feeders of
+            --forest first (--wait waits for them), and feed the other forest afterwards.
+        drop_edits: Swap although editors' changes in --forest will be lost.
+        most_per_s: Maximum number of articles per second.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     with server.connect() as client:
@@ -171,8 +171,8 @@ def migrate(
             if swap:
                 migration.swap(dedup, wait_s=forest.wait_s, drop_edits=drop_edits, on_read=on_read)
     if swap:
-        say(f"{index} belongs to the forest {to} now: feed it; only other indices may use {migration.forest}")
+        say(f"{index} now belongs to {to}: feed that forest; only other indices may use {migration.forest}")
     else:
-        say(f"readers see no change yet: stop what feeds {migration.forest}, and run this again with --swap")
+        say(f"readers see no change yet: stop feeding {migration.forest}, and run this again with --swap")
     if migration.summary.failed:
         raise typer.Exit(1)

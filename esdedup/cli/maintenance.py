@@ -1,4 +1,4 @@
-"""`esdedup stats`, `expire`, `verify` and `rebuild`: looking after a forest."""
+"""`esdedup stats`, `expire`, `verify` and `rebuild`: inspect and maintain a forest."""
 
 import collections
 import functools
@@ -37,19 +37,19 @@ def stats(
     """Show the statistics of a forest: nodes, clusters, the largest clusters, growth.
 
     Also shows clusters that are larger than one story can plausibly be, and what their texts share. With
-    --boilerplate, lists the passages that are left out of the pages of each site; a forest keeps no text, so
-    they are looked for in the latest articles.
+    --boilerplate, lists the passages that are left out of the pages of each site; since a forest stores no
+    text, it searches the latest articles for them.
 
     Options:
         index: Index of the forest's articles, to show the sentences that many of them share; may be repeated.
-        boilerplate: Show instead what is boilerplate on each site, as a file of overrides.
+        boilerplate: Show the boilerplate of each site instead, as a file of overrides.
         articles: With --boilerplate: how many of the latest articles to read.
-        passages: With --boilerplate: how many passages to show of a site.
+        passages: With --boilerplate: how many passages to show for each site.
     """
     if boilerplate and not index:
-        raise SettingError("--boilerplate goes with --index: the forest itself keeps no text")
+        raise SettingError("--boilerplate requires --index, since the forest itself stores no text")
     if not boilerplate and (articles, passages) != (ARTICLES_READ, PASSAGES_SHOWN):
-        raise SettingError("--articles and --passages go with --boilerplate")
+        raise SettingError("--articles and --passages require --boilerplate")
     with where.connect() as client:
         fields, name = where.fields_of(client, *index), where.forest_of(client, *index)
         maintenance = Maintenance(client, forest=name, fields=fields)
@@ -69,9 +69,9 @@ def expire(
     forest: options.WritableForest,
     server: options.Server,
 ) -> None:
-    """Delete the expired nodes and pages of a forest; articles stay.
+    """Delete the expired nodes and content hashes of a forest; articles are kept.
 
-    Except with --dry-run, refused while another process, such as a feeder, owns the forest; see --wait.
+    Without --dry-run, fails while another process, such as a feeder, owns the forest; see --wait.
 
     Options:
         dry_run: Only count what would be deleted.
@@ -100,10 +100,10 @@ def verify(
 ) -> None:
     """Check a forest against its laws, and articles against the forest.
 
-    Prints violations, at most 1,000. Exit code 1 if any are left.
+    Prints at most 1,000 violations. The exit code is 1 if any remain.
 
     Options:
-        repair: Repair what can be repaired.
+        repair: Repair violations first, as far as possible.
     """
     with server.connect() as client:
         fields, name = field_names.fields_of(client, *index), forest.forest_of(client, *index)
@@ -111,7 +111,7 @@ def verify(
         repaired: collections.Counter[ViolationKind] = collections.Counter()
         total = maintenance.count(index)
         if repair:
-            # As many passes as are needed.
+            # The number of passes, and thus the total, is unknown.
             with output.count_progress("repairing", None) as on_progress:
                 repaired = maintenance.repair(index, on_progress=on_progress)
         found: collections.Counter[ViolationKind] = collections.Counter()
@@ -152,8 +152,8 @@ def rebuild(
     """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest.
 
     Options:
-        replace: Delete an existing forest of that name first, unless it has more than these articles.
-        replace_larger: Delete it even so.
+        replace: Delete an existing forest of this name first, unless it contains more than these articles.
+        replace_larger: Delete an existing forest in any case.
     """
     with server.connect() as client:
         fields = field_names.fields_of(client, *index)
@@ -200,7 +200,7 @@ def _print_stats(forest: str, stats: Stats) -> None:
     ):
         output.print_table(title, names, rows, numbers=range(1, len(names)))
     if stats.placeholders:
-        title = "placeholders, it seems: a short text that several sites have under unrelated titles"
+        title = "probable placeholders: short texts that several sites have under unrelated titles"
         print_stage(title, [(each.root, f"{each.articles:,} articles") for each in stats.placeholders])
     if stats.implausible_trees:
         title = (
@@ -216,18 +216,18 @@ def _print_stats(forest: str, stats: Stats) -> None:
 
 def _learned(learned: LearnedStats | None) -> str:
     if learned is None:
-        return "what was learned about boilerplate is damaged: `esdedup verify --repair` lets it begin anew"
+        return "the learned boilerplate is damaged: `esdedup verify --repair` resets it"
     return (
-        f"{learned.pages:,} pages have taught {learned.boilerplate:,} passages of boilerplate; "
+        f"{learned.boilerplate:,} passages of boilerplate, learned from {learned.pages:,} pages; "
         f"{learned.remembered_pages:,} pages are remembered, in {learned.memory_bytes / 1e6:,.1f} MB of "
-        f"memory and {learned.document_bytes / 1e6:,.1f} MB of {learned.documents:,} documents"
+        f"memory and {learned.document_bytes / 1e6:,.1f} MB in {learned.documents:,} documents"
     )
 
 
 def _shared_cells(shared: SharedRepresentative | None) -> tuple[str, str, str]:
     """Return a shared representative as cells: its simhash, how many nodes have it, its sentence."""
     if shared is None:
-        return "deleted meanwhile", "", ""
+        return "no longer in the forest", "", ""
     trees = "1 tree" if shared.trees == 1 else f"{shared.trees:,} trees"
     count = f"{shared.nodes:,} of {shared.examined:,}, {trees}"
     if shared.sentence is None:
@@ -237,10 +237,10 @@ def _shared_cells(shared: SharedRepresentative | None) -> tuple[str, str, str]:
 
 
 def _print_as_overrides(found: BoilerplateBySite) -> None:
-    """Print what is boilerplate as a file of overrides, with all else in its comments."""
-    typer.echo(f"# What is boilerplate in the latest {found.articles:,} articles, as overrides.")
+    """Print boilerplate as a file of overrides, with all other information in comments."""
+    typer.echo(f"# Boilerplate in the latest {found.articles:,} articles, as overrides.")
     if not found.is_complete:
-        typer.echo("# There are so many different passages that not all were counted.")
+        typer.echo("# Not all passages were counted, since too many are different.")
     for site in found.sites:
         name = "no site" if site.site is None else printable(site.site)
         typer.echo(f"\n# {name}: {site.articles:,} articles, {site.learned:,} passages are boilerplate")
@@ -248,7 +248,7 @@ def _print_as_overrides(found: BoilerplateBySite) -> None:
             too_long = ": too long for a line" if each.text is None else ""
             typer.echo(f"# in {each.articles:,} articles{too_long}")
             if each.text is not None:
-                # An override may have markup; this text has none.
+                # Escape the plain text, since overrides may contain markup.
                 override = {"boilerplate": html.escape(each.text, quote=False)}
                 output.print_json(override if site.site is None else override | {"site": site.site})
         if more := site.learned - len(site.passages):

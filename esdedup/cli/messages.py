@@ -1,4 +1,4 @@
-"""Lines for people, on standard error; and what no line may contain."""
+"""Prints messages to standard error, and escapes characters that are unsafe in a terminal."""
 
 import contextlib
 import logging
@@ -9,8 +9,8 @@ import typer
 
 from esdedup.errors import ArticleRejected
 
-# What steers a terminal, or makes a line read otherwise than it is written: control characters, line and
-# paragraph separators, overrides of the writing direction, and halves of characters, which cannot be written.
+# Characters that control a terminal or disguise a line: control characters, line and paragraph separators,
+# and overrides of the writing direction; also lone surrogates, which cannot be encoded.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -19,46 +19,46 @@ def _escape(character: str) -> str:
 
 
 def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
-    r"""Replace what could steer a terminal by what `written` returns, like ``\x1b``; keep tabs and lines."""
+    r"""Replace each unsafe character by `written` of it, such as ``\x1b``; keep tabs and line breaks."""
     return _UNSAFE.sub(lambda found: written(found[0]), text)
 
 
 def say(message: str) -> None:
-    """Print a line for people to standard error."""
+    """Print a message to standard error."""
     typer.echo(visible(message), err=True)
 
 
-# The messages of an interrupted command, the last one first.
-_last_words: list[Callable[[], None]] = [lambda: say("interrupted: run the command again, it goes on")]
+# Called in reverse order when the command is interrupted.
+_last_words: list[Callable[[], None]] = [lambda: say("interrupted: run the command again to continue")]
 
 
 @contextlib.contextmanager
 def said_if_interrupted(words: Callable[[], None]) -> Iterator[None]:
-    """Say what was done if the body is interrupted."""
+    """Call `words` if the body is interrupted."""
     _last_words.append(words)
     yield
     _last_words.pop()
 
 
 def say_last_words() -> None:
-    """Print what was done, and how to continue."""
+    """Print the messages of an interrupted command: what was done, and how to continue."""
     while _last_words:
         _last_words.pop()()
 
 
 def say_cut(name: str) -> None:
-    """Print that only the beginning of a text is compared."""
+    """Print that a text was truncated."""
     say(f"{name}: only the beginning of its text is fingerprinted (--max-text-length)")
 
 
 def say_rejected(rejected: ArticleRejected) -> None:
-    """Print why an article was left out."""
+    """Print why an article was rejected."""
     say(f"{rejected.article}: {rejected.reason}")
 
 
 class VisibleFormatter(logging.Formatter):
-    """Makes log messages harmless: those of the server may contain anything."""
+    """Escapes unsafe characters in log messages, which may quote the server."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a line."""
+        """Return the formatted message."""
         return visible(super().format(record))

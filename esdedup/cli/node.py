@@ -41,7 +41,7 @@ def start(
     """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB).
 
     Options:
-        nodes: How many processes form the cluster.
+        nodes: Number of processes in the cluster.
         version: Version of Elasticsearch: 8.19 or 9.
         heap: Java heap of each node, such as 512m or 2g.
         hours: Stop after this many hours.
@@ -67,12 +67,12 @@ def start(
 
 @command("stop", example="esdedup node stop", app=app)
 def stop(*, data: Data = None, json: options.Json = False) -> None:
-    """Stop Elasticsearch, and a sidecar of the demo; its data are kept."""
+    """Stop Elasticsearch, and the demo's sidecar if there is one; the data are kept."""
     require_extra("node")
     from esdedup import node
 
     directory = data or node.default_data()
-    # The sidecar first, since it needs the server.
+    # Stop the sidecar first, since it needs the server.
     stop_sidecar(directory)
     stopped = node.stop(directory)
     if json:

@@ -1,4 +1,4 @@
-"""The options that several commands share, written once."""
+"""Options that several commands share."""
 
 import dataclasses
 import functools
@@ -43,21 +43,21 @@ TimeZone = Annotated[
         metavar="NAME",
         envvar="ESDEDUP_TIME_ZONE",
         callback=output.show_times_in,
-        help="Where days are meant, and in which times are printed, such as Asia/Shanghai.",
+        help="Time zone in which dates are read and times are printed, such as Asia/Shanghai.",
     ),
 ]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 picks a free port.")]
 OutputFile = Annotated[
     Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
 ]
-TextField = Annotated[str, _of_fields("--text-field", help="The text; it is fingerprinted.")]
+TextField = Annotated[str, _of_fields("--text-field", help="The text, which is fingerprinted.")]
 IdField = Annotated[str, _of_fields("--id-field", help="The article's id.")]
 LearnFirst = Annotated[
     bool,
     typer.Option(
         "--learn-first",
-        help="Read the articles twice, 40,000 at a time: first learn what is boilerplate in them, then "
-        "assign them.",
+        help="Read the articles twice, 40,000 at a time: first to learn their boilerplate, then to assign "
+        "them.",
     ),
 ]
 
@@ -68,13 +68,13 @@ class Server(SettingGroup):
     url: Annotated[str, Naming(heading="Server", others=("ELASTICSEARCH_URL", "ES_URL"))] = (
         "http://localhost:9200"
     )
-    """Address of Elasticsearch; may contain user and password. Separate several by commas."""
+    """Address of Elasticsearch; may contain user and password. Separate several addresses by commas."""
     api_key: Annotated[str | None, Naming(others=("ES_API_KEY", "ELASTICSEARCH_API_KEY"))] = None
     """API key, in the base64 form that Elasticsearch returns."""
     ca_certs: Annotated[Path | None, Naming(others=("ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"))] = None
     """Certificate of the authority that signed the server's certificate."""
 
-    # The client is imported here, since commands that need no server share this file.
+    # Import the client only when needed, since commands without a server also import this module.
 
     def connect(self) -> "Elasticsearch":
         """Return a client, which the caller closes."""
@@ -90,15 +90,15 @@ class Server(SettingGroup):
 
 
 class FieldNames(settings.FieldNames):
-    """The names of fields as options."""
+    """Options for the names of fields."""
 
     def fields(self, others: Fields = Fields()) -> Fields:  # noqa: B008 - frozen
-        """Return the names as the library takes them; `others` has those that are not given."""
+        """Return the names of the fields; those that were not given are taken from `others`."""
         names = {role: name for role in others.names if (name := getattr(self, f"{role}_field")) is not None}
         return dataclasses.replace(others, **names)
 
     def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
-        """Return the names for some indices; None if none is given: then the library reads them there."""
+        """Return the names for some indices; None if no option was given, so that the library finds them."""
         from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 
@@ -115,10 +115,10 @@ class FieldNames(settings.FieldNames):
 
 
 class Fingerprinting(settings.Fingerprinting):
-    """The profile that texts are fingerprinted with, as options."""
+    """Options for the profile that texts are fingerprinted with."""
 
     def read_profile(self) -> "Profile":
-        """Return the profile that the options describe; say which words of their files have no effect."""
+        """Return the profile that the options describe; print which words in their files have no effect."""
         from esdedup.ingest.word_files import words_never_cut
 
         for line in words_never_cut(self.fingerprint_profile):
@@ -126,27 +126,27 @@ class Fingerprinting(settings.Fingerprinting):
         return self.fingerprint_profile
 
     def given_profile(self) -> "Profile | None":
-        """Return the profile that the options describe, None if none is given."""
+        """Return the profile that the options describe; None without --profile."""
         if self.profile is not None:
             return self.read_profile()
         given = [name for name in self.given() if name != "overrides_file"]
         if given:
             called = settings.names_of(type(self), given[0])
-            raise SettingError(f"with --index, {called} goes with --profile")
+            raise SettingError(f"with --index, {called} requires --profile")
         return None
 
 
 class Forest(SettingGroup):
-    """The forest that is read."""
+    """Options for a forest to read."""
 
     forest: Annotated[str | None, Naming(heading="Forest")] = pydantic.Field(
         default=None,
-        description="Name of the forest's index. Default: the one that an index keeps, else "
+        description="Name of the forest's index. Default: the forest that the index of articles names, or "
         f"{DEFAULT_FOREST}.",
     )
 
     def forest_of(self, client: "Elasticsearch", *indices: str) -> str:
-        """Return its name, by what some indices keep, or will keep by their template."""
+        """Return the name that was given, or that the indices or their templates contain."""
         from esdedup.elastic.article_indices import Articles
         from esdedup.maintenance import Maintenance
 
@@ -160,39 +160,39 @@ class Forest(SettingGroup):
 
 
 class Where(Server, FieldNames, Forest):
-    """Where articles and their forest are read, and the names of their fields."""
+    """Options for reading articles and their forest."""
 
 
 class WritableForest(Forest):
-    """The forest that is written to, by one process at a time."""
+    """Options for a forest to write to, which only one process at a time may do."""
 
     wait_s: Annotated[float, Naming(flag="--wait")] = pydantic.Field(default=0.0, ge=0)
     """Seconds to wait while another process owns the forest."""
 
 
 class NewForest(WritableForest):
-    """The forest that is written to, and how it is made if there is none."""
+    """Options for a forest to write to, which is created if it does not exist."""
 
     retention_days: float | None = pydantic.Field(default=None, ge=0.001, le=1_000_000)
-    """How many days a cluster accepts articles after its last one. Default: the forest's retention, 30 in a
-    new forest."""
+    """How many days after its last article a cluster accepts new ones. Default: the forest's retention; 30
+    for a new forest."""
     change_retention: bool = False
-    """Let that be shorter than the forest's retention, so that nodes expire at once."""
+    """Allow a retention shorter than the forest's, which makes nodes expire at once."""
     lookup: Literal["memory", "search"] | None = None
-    """How a new forest finds nodes: all are in the memory of its owner, or they are searched for in
-    Elasticsearch, for more than memory holds. Default: memory."""
+    """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
+    too large for memory. Default: memory."""
 
     @property
     def retention(self) -> timedelta | None:
-        """The retention as a duration, None if none is given."""
+        """The retention as a duration; None if it was not given."""
         return None if self.retention_days is None else timedelta(days=self.retention_days)
 
 
 class FedForest(settings.Threads, NewForest):
-    """The forest that articles are fed to."""
+    """Options for a forest to feed articles to."""
 
     def dedup(self, client: "Elasticsearch", profile: "Profile", **others: Any) -> "Dedup":
-        """Return what feeds it; others are those of `Dedup`."""
+        """Return a `Dedup` that feeds the forest; `others` are further arguments of `Dedup`."""
         from esdedup.ingest.dedup import Dedup
 
         names = ("retention", "change_retention", "lookup", "wait_s", "workers")
@@ -200,12 +200,12 @@ class FedForest(settings.Threads, NewForest):
 
 
 class PageOptions(SettingGroup):
-    """Which page of a result."""
+    """Options for the page of results to show."""
 
     page: int = pydantic.Field(default=1, ge=1)
     """Number of the page."""
     size: int = pydantic.Field(default=20, ge=1, le=MAX_SIZE)
-    """Entries on a page."""
+    """Number of entries on a page."""
     after: str | None = None
-    """The cursor that the previous page printed, instead of --page; reaches any depth, except in lists by
+    """The cursor printed below the previous page, instead of --page; works at any depth, except in lists by
     relevance or count."""

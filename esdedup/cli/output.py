@@ -46,21 +46,21 @@ _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
 _MOST_LINES_LEFT_OUT = 20
-# Digits of a root that distinguish those of one page.
+# The number of digits that suffice to distinguish the roots on one page.
 _ROOT_WIDTH = 8
 _LONGEST_PASSAGE = 160
 # Wider than any screen, and longer than any id; a title may be as long as an article.
 _LONGEST_CELL = 1_000
-# Follows a date that is too far from the article's arrival.
+# Marks a date that is too far from the article's arrival.
 _DOUBT = "?"
 
 
-# In which times are printed.
+# The time zone in which times are printed.
 _ZONE: contextvars.ContextVar[tzinfo] = contextvars.ContextVar("zone", default=UTC)
 
 
 def show_times_in(zone: str) -> str:
-    """Print times in a time zone from now on; return its name."""
+    """Set the time zone in which times are printed; return its name."""
     _ZONE.set(zone_named(zone))
     return zone
 
@@ -69,7 +69,7 @@ class _VisibleConsole(Console):
     """Escapes control sequences in all text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield segments; only this program's own have control codes."""
+        """Yield segments; only rich's own control segments are not escaped."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
@@ -128,13 +128,13 @@ def download_progress() -> Iterator[Callable[[str, int], _Bar]]:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print a JSON object on one line, with what could steer a terminal as JSON's own escapes."""
+    """Print a JSON object on one line, with characters unsafe in a terminal as JSON escapes."""
     text = json.dumps(value, ensure_ascii=False)
     typer.echo(visible(text, written=lambda character: json.dumps(character)[1:-1]))
 
 
 def print_answer(answer: _Answer, print_table: Callable[[_Answer], None], *, json: bool) -> None:
-    """Print a result for programs or, as the function does, for people."""
+    """Print a result as JSON, or by `print_table`."""
     if json:
         print_json(answer.model_dump(mode="json"))
     else:
@@ -142,7 +142,7 @@ def print_answer(answer: _Answer, print_table: Callable[[_Answer], None], *, jso
 
 
 def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **others: object) -> None:
-    """Print the counts of a run; for programs without the title, after other values."""
+    """Print the counts of a run under a title, or as JSON together with `others`."""
     if json:
         print_json(others | counts.model_dump())
     else:
@@ -151,7 +151,7 @@ def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **other
 
 @contextlib.contextmanager
 def reported(report: Callable[[], None], *, index: str) -> Iterator[None]:
-    """Report a run however it ends; if its articles lack fields, it has not begun."""
+    """Call `report` however the run ends, unless its articles lack fields, so that it has not begun."""
     is_reported = False
     try:
         with said_if_interrupted(report):
@@ -174,12 +174,12 @@ def print_counts(title: str, counts: dict[str, Any]) -> None:
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
-    """Print named values, one below the other; a long one is wrapped."""
+    """Print named values, one per line; long values are wrapped."""
     show(_grid(list(facts.items())))
 
 
 def print_stage(title: str, lines: Sequence[tuple[str, ...]]) -> None:
-    """Print a heading and rows with the same number of cells; a long last cell is wrapped."""
+    """Print a heading and rows with the same number of cells; the last cells are wrapped if too long."""
     show(f"[bold]{escape(title)}[/bold]")
     show(Padding(_grid(lines), (0, 0, 1, 2), expand=False))
 
@@ -191,7 +191,7 @@ def print_table(
     *,
     numbers: Collection[int] = (1,),
 ) -> None:
-    """Print a table; those of its columns that have numbers are aligned on the right."""
+    """Print a table; the columns at the positions in `numbers` are aligned to the right."""
     table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
     for at, name in enumerate(names):
         table.add_column(name, justify="right" if at in numbers else "left", no_wrap=at in numbers)
@@ -201,7 +201,7 @@ def print_table(
 
 
 def _grid(rows: Sequence[tuple[str, ...]], *, numbers: Collection[int] = ()) -> Table:
-    """Return rows without a heading; a long last cell is wrapped."""
+    """Return rows without a heading; the last cells are wrapped if too long."""
     table = Table.grid(padding=(0, 2))
     last = len(rows[0]) - 1 if rows else 0
     for at in range(last + 1):
@@ -218,7 +218,7 @@ def printable(text: object) -> str:
 
 
 def passage(text: str) -> str:
-    """Return a passage on one line, cut after 160 characters."""
+    """Return a passage on one line, truncated after 160 characters."""
     line = " ".join(printable(text).split())
     return f"{line[:_LONGEST_PASSAGE]}…" if len(line) > _LONGEST_PASSAGE else line
 
@@ -233,16 +233,14 @@ def print_page(page: "Page") -> None:
     ]
     if page.not_enriched:
         lines.append(
-            f"{page.not_enriched:,} more articles match, but are not enriched yet and in no row: index them "
-            "again with `esdedup index`, or through `Dedup.enrich`"
+            f"{page.not_enriched:,} more articles match, but are not shown, since they are not enriched yet: "
+            "index them again with `esdedup index`, or through `Dedup.enrich`"
         )
     lines += _left_out_indices(page.not_set_up)
     if not page.order_exact:
-        lines.append("Order by the number of similar articles is approximate: the index has several shards.")
+        lines.append("The order by number of similar articles is approximate: the index has several shards.")
     if page.cut_short:
-        lines.append(
-            "Few of the articles belong in this list. The search for more goes on with the next page."
-        )
+        lines.append("Few of the articles belong in this list. The next page continues the search for more.")
     rows = [(f"+{row.similar}" if row.similar else "", row) for row in page.rows]
     _print_found("similar", rows, lines, cursor=page.next)
 
@@ -274,14 +272,14 @@ def print_sources(page: "SourcesPage") -> None:
 
 
 def excerpt_lines(page: "StoryPage") -> list[str]:
-    """Return what a page about a cluster says beside its articles, in lines."""
+    """Return lines about a cluster besides its articles: excerpts, and whether it is a placeholder."""
     lines, whole, excerpts = _left_out_indices(page.not_set_up), page.excerpt_of, page.excerpts
     if page.is_placeholder:
         lines.append(
-            "seems to be a placeholder: titles are unrelated; --overrides can declare it boilerplate"
+            "probably a placeholder: its titles are unrelated; --overrides can declare it boilerplate"
         )
     if whole is not None:
-        lines.append(f"quotes a part of root {escape(whole.root)}, articles: {whole.articles:,}")
+        lines.append(f"quotes part of root {escape(whole.root)}, articles: {whole.articles:,}")
         lines += [] if whole.first is None else [_named(whole.first)]
     if excerpts.clusters:
         number = f"{excerpts.clusters:,} clusters, articles: {excerpts.articles:,}"
@@ -291,8 +289,8 @@ def excerpt_lines(page: "StoryPage") -> list[str]:
 
 
 def _left_out_indices(names: Sequence[str]) -> list[str]:
-    said = "left out, since it was not set up: {0}; `esdedup setup {0}` sets it up, unless it is a forest"
-    return [said.format(name) for name in names]
+    line = "left out, since it was not set up: {0}; `esdedup setup {0}` sets it up, unless it is a forest"
+    return [line.format(name) for name in names]
 
 
 def _named(article: "Article") -> str:
@@ -311,7 +309,7 @@ def left_out_words(left_out: LeftOut) -> str:
 
 
 def left_out_lines(left_out: LeftOut) -> list[str]:
-    """Return what is left out of a text, line by line, after a line that says how much it is."""
+    """Return a line about how much of a text is left out, and the lines that are left out."""
     lines = [line for span in left_out.spans for line in span.text.splitlines() if line.strip()]
     more = len(lines) - _MOST_LINES_LEFT_OUT
     shown = [left_out_words(left_out), *map(passage, lines[:_MOST_LINES_LEFT_OUT])]
@@ -337,13 +335,13 @@ def _print_found(
     *,
     cursor: str | None = None,
 ) -> None:
-    """Print articles after a cell each, then lines; on a narrow screen titles are cut, ids never."""
+    """Print a table of articles, each after a cell, then lines; narrow screens truncate titles, not ids."""
     table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     longest_id = max((len(article.id) for _, article in rows), default=0)
     table.add_column(name, justify="right", no_wrap=True)
     table.add_column("published", no_wrap=True)
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
-    # The first column is as wide as its widest heading; then gaps and edges.
+    # The widest heading of the first column, the time, gaps and edges.
     taken = sum(map(len, ("articles", "2026-01-01 00:00?", 4 * "   ", "  "))) + _SOURCE_WIDTH + longest_id
     width = max(_MIN_TITLE_WIDTH, console().width - taken)
     table.add_column("title", max_width=width, no_wrap=True, overflow="ellipsis")
@@ -353,7 +351,7 @@ def _print_found(
     if rows:
         show(table)
     if any(_is_doubtful(article) for _, article in rows):
-        show(f"{_DOUBT} not believed: sorted and counted by the time of its arrival")
+        show(f"{_DOUBT} implausible: sorted and counted by the time of arrival")
     print_lines(lines)
     if cursor is not None:
         show(f"next page: --after {cursor}", wrap=False)

@@ -1,4 +1,4 @@
-"""`esdedup plan`: what a stream of articles needs."""
+"""`esdedup plan`: the resources that a stream of articles needs."""
 
 import dataclasses
 from pathlib import Path
@@ -21,22 +21,22 @@ class WorkloadOptions(SettingGroup):
     """The fields of `Workload` as options."""
 
     articles_a_day: Annotated[float, Naming(heading="Workload")] = Field(Workload.articles_a_day, ge=1)
-    """How many articles come."""
+    """Number of articles that arrive per day."""
     reprints: float = Workload.reprints
-    """The share of them that reprint an earlier one within the retention, 0 to 1."""
+    """Share of articles that reprint an earlier one within the retention, 0 to 1."""
     edited: float = Workload.edited
-    """The share of the reprints that change the text, 0 to 1: each makes a node."""
+    """Share of reprints that change the text, 0 to 1; each of these makes a node."""
     retention_days: float = Workload.retention_days
-    """How many days a cluster accepts articles after its last one."""
+    """How many days after its last article a cluster accepts new ones."""
     mean_length: float = Workload.mean_length
-    """Characters of an article, on average."""
+    """Average length of an article in characters."""
     peak: float = Workload.peak
-    """Articles a second at the peak over those on average."""
+    """Ratio of the peak rate of articles to the average rate."""
     owner_memory_gb: float = Field(Workload.owner_bytes / _GB, ge=0.001)
-    """The memory that the owner of one forest may take."""
+    """Memory that the owner of one forest may use."""
 
     def workload(self) -> Workload:
-        """Return them as the plan takes them."""
+        """Return the options as a `Workload`."""
         values = vars(self) | {"owner_bytes": self.owner_memory_gb * _GB}
         return Workload(**{each.name: values[each.name] for each in dataclasses.fields(Workload)})
 
@@ -51,11 +51,11 @@ def plan_command(
 ) -> None:
     """Calculate nodes, memory, disk, cores and requests, and how many forests a stream of articles needs.
 
-    All figures are calculated from unit costs, which were measured: on the machine that is named with them.
+    All figures are calculated from unit costs, which were measured on the machine that is shown with them.
 
     Options:
-        costs: Plan with the unit costs in this file, as `python -m benchmarks unit-costs --costs FILE` in the
-            sources of esdedup writes it. Default: those of the package.
+        costs: File with unit costs, as written by `python -m benchmarks unit-costs --costs FILE` in the
+            sources of esdedup. Default: the unit costs in the package.
     """
     profile, workload = fingerprinting.read_profile(), stream.workload()
     found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))
@@ -104,7 +104,7 @@ def _print_plan(plan: CapacityPlan, costs: CostsFile, *, name: str) -> None:
     )
     output.show(f"from unit costs measured on {_where(costs.measured)} ({name})", markup=False)
     if not plan.profile.keep_boilerplate:
-        output.show(f"what boilerplate takes, on {_where(costs.learned.measured)}", markup=False)
+        output.show(f"costs of boilerplate measured on {_where(costs.learned.measured)}", markup=False)
 
 
 def _where(measured: Measured) -> str:
@@ -113,7 +113,7 @@ def _where(measured: Measured) -> str:
 
 
 def _shown(figure: Figure) -> str:
-    """Return a number with three digits that count."""
+    """Format a figure with three significant digits."""
     value = figure.value
     decimals = 0 if value >= 100 or value == int(value) else 1 if value >= 10 else 2
     number = f"{round(value, 3 - len(str(int(value)))) if value >= 1_000 else value:,.{decimals}f}"

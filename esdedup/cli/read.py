@@ -1,4 +1,4 @@
-"""`esdedup list`, `similar` and `show`: reading an index."""
+"""`esdedup list`, `similar` and `show`: read an index."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,20 +40,20 @@ def list_rows(
     """List articles, one row for each cluster of near-duplicates, with the number of similar articles.
 
     Options:
-        query: Words that the title or the text must contain: all of them; "a phrase", a | b, -without,
-            begin*, (group).
+        query: Words that the title or the text must all contain; also "a phrase", a | b, -without, begin*,
+            (group).
         sort: How rows are sorted; rising counts the articles of the last 24 hours. Default: relevance with
-            --query, else newest.
-        since: Only articles from this day or moment on, ISO 8601.
-        until: Only articles up to this day or moment, inclusive, ISO 8601.
-        sources: Only articles from this source; repeat it for one of several.
-        conditions: Only articles with this value in a further keyword field, such as language:en; repeat it
-            for one of several values, or for several fields.
+            --query, otherwise newest.
+        since: Only articles from this day or time on (ISO 8601).
+        until: Only articles up to and including this day or time (ISO 8601).
+        sources: Only articles from this source; repeat the option to allow several sources.
+        conditions: Only articles with this value in another keyword field, such as language:en; repeat the
+            option to allow several values of a field, or for several fields.
         head: Which matching article a row shows. Default: the one that decides its position; the newest if
             rows are sorted by count.
         min_similar: Only rows with at least this many similar articles.
         min_sources: Only rows of clusters with at least this many sources.
-        no_dedup: Show every article in a row of its own.
+        no_dedup: Show every article in its own row.
     """
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
@@ -101,22 +101,22 @@ def similar(
     Options:
         article_id: Id of the article.
         text: Instead of an id, a file with a text, which need not be indexed; - is standard input.
-        site: With --text: the site that it comes from, a name or an address, whose boilerplate is left out.
-            Default: what the file says, if it is an article as JSON.
+        site: With --text: the site of the text, as a name or an address; its boilerplate is left out.
+            Default: the site of the article, if the file is JSON.
         by_source: Show the sources in its cluster, and how many articles each published.
         other_sources: Leave out the article's own source.
     """
     if (article_id is None) is (text is None):
         raise SettingError("name an article with --id, or a file with --text")
     if by_source and paging.after is not None:
-        raise SettingError("--after does not go with --by-source: use --page")
+        raise SettingError("--after cannot be used with --by-source: use --page")
     if text is not None and (by_source or other_sources):
-        raise SettingError("a text has no source: --by-source and --other-sources go with --id")
+        raise SettingError("a text has no source: --by-source and --other-sources require --id")
     given = (fingerprinting, where.forest, site)
     if text is None and given != (options.Fingerprinting(), None, None):
         raise SettingError(
-            "an indexed article has its cluster: --forest, --site and options of fingerprints (--profile, "
-            "--overrides and so on) go with --text"
+            "an indexed article already has its cluster: --forest, --site and options of fingerprints "
+            "(--profile, --overrides and so on) require --text"
         )
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     with where.connect() as client:
@@ -152,18 +152,18 @@ def show(
 ) -> None:
     """Show the fingerprint, bands and root of an article, or the articles with a fingerprint or a root.
 
-    Shows as well the node that the forest keeps of the text.
+    Also shows the forest's node for the text.
 
     Options:
-        article_id: Id of an article.
-        fingerprint: A fingerprint, which is also the id of a node: the articles that have it.
-        root: The root of a cluster: its articles.
+        article_id: Show the article with this id.
+        fingerprint: Show the articles with this fingerprint, which is also the id of a node.
+        root: Show the articles of the cluster with this root.
     """
     given = [each for each in (article_id, fingerprint, root) if each is not None]
     if len(given) != 1:
-        raise SettingError("name one thing to show: --id, --fingerprint or --root")
+        raise SettingError("give one of --id, --fingerprint and --root")
     if article_id is not None and paging != options.PageOptions():
-        raise SettingError("--page, --size and --after go with --fingerprint and --root")
+        raise SettingError("--page, --size and --after require --fingerprint or --root")
     with where.connect() as client:
         fields = where.fields_of(client, index)
         reader = esdedup.Reader(client, fields=fields)
@@ -204,8 +204,8 @@ def _node(maintenance: "esdedup.Maintenance", node_id: str | None) -> tuple["For
     try:
         node = maintenance.node(node_id)
     except ForestError as error:
-        return None, f"not known: {error}"
-    return node, None if node is not None else "the forest has none, or no longer"
+        return None, f"unknown: {error}"
+    return node, None if node is not None else "not in the forest, or no longer"
 
 
 def _for_programs(node: "ForestNode | None", missing: str | None) -> dict[str, object]:

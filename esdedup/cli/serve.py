@@ -30,15 +30,15 @@ def serve(
 
     Options:
         host: Address to listen on.
-        allow_host: A name under which the pages are reached, such as that of a proxy; may be repeated.
-            Addresses, localhost and --host need none. Requests for other names are refused.
+        allow_host: A host name under which the pages are reached, such as a proxy's; may be repeated. IP
+            addresses, localhost and --host are always allowed. Requests for other hosts are refused.
         allow_origin: The origin of another site, such as https://desk.example, whose pages may read the JSON,
-            feeds and exports (CORS); may be repeated. * allows every site that its readers visit.
-        editor_header: The header in which a proxy names whoever may merge and split stories, such as
-            X-Remote-User. The proxy must overwrite what visitors send, and nobody may get past it.
-            Default: nobody may.
-        thumbnails: The articles' field with the address of a picture (https), which the list then shows.
-            Visitors' browsers load it from where it is, and so tell that site that they are there.
+            feeds and exports (CORS); may be repeated. * allows every site that readers visit.
+        editor_header: The header in which a proxy names the editor, who may merge and split stories, such as
+            X-Remote-User. The proxy must overwrite the header in requests, and must be the only way to reach
+            this server. Default: nobody may edit.
+        thumbnails: The articles' field with the address (https) of a picture to show in the list. Visitors'
+            browsers load it from its site, which thus learns of the visit.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     require_extra("serve")
@@ -47,7 +47,7 @@ def serve(
     from esdedup.serving.connections import address_of, listen
     from esdedup.web.app import Visit, create_app
 
-    # A wrong server, index or name of a forest is reported here instead of on the first page.
+    # Report a wrong server, index or forest now instead of on the first page.
     with where.connect() as client:
         fields = where.fields_of(client, index)
         name = where.forest_of(client, index)

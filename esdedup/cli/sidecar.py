@@ -1,4 +1,4 @@
-"""`esdedup sidecar`: one process that takes the articles of many feeders."""
+"""`esdedup sidecar`: a proxy for Elasticsearch that gives roots to the articles of many feeders."""
 
 import importlib.util
 from pathlib import Path
@@ -14,7 +14,7 @@ from esdedup.ingest.settings import Naming, Setting, SettingGroup, settings_of
 
 
 def _options() -> type[SettingGroup]:
-    """Return an option for each setting that has one; without the extra none."""
+    """Return an option for each setting that has one; no options without the extra `sidecar`."""
     options: dict[str, Any] = {}
     if importlib.util.find_spec("pydantic_settings") is not None:
         from esdedup.sidecar.settings import Settings
@@ -26,7 +26,7 @@ def _options() -> type[SettingGroup]:
 
 def _option(setting: Setting) -> tuple[Any, Any]:
     is_switch = setting.kind is bool
-    # Whether a value is allowed is for the settings to say, wherever it comes from.
+    # Accept any text, since the settings validate the values from all sources.
     kind: Any = bool if is_switch else list[str] if setting.kind is tuple else str
     naming = Naming(
         heading=setting.group,
@@ -51,7 +51,7 @@ def sidecar(
     *,
     settings: SettingOptions,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
+        bool, typer.Option("--print-config", help="Print all settings as a file for --config, and exit.")
     ] = False,
     announce_to: Annotated[
         Path | None,
@@ -61,10 +61,10 @@ def sidecar(
         int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
     ] = None,
 ) -> None:
-    """Take the articles of many feeders, in Elasticsearch's own interface, and give them their roots.
+    """Run a proxy for Elasticsearch that gives roots to the articles of many feeders.
 
-    Point an Elasticsearch client at it instead of at Elasticsearch. Settings are read from options, from the
-    environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
+    Point Elasticsearch clients at it instead of at Elasticsearch. Settings are read from options, from the
+    environment, and from a file (--config), in this order. On SIGTERM, it finishes accepted requests first.
     """
     require_extra("sidecar")
     from esdedup.ingest.settings import as_toml
@@ -79,8 +79,8 @@ def sidecar(
     }
     if "@" in (given.get("url") or ""):
         raise SettingError(
-            "--url has a user or a password in it, and everybody on this machine can read command lines: "
-            "give the address by ESDEDUP_SIDECAR_URL, or --user and --password-file"
+            "--url contains a user or a password, and everybody on this machine can read command lines: give "
+            "the address in ESDEDUP_SIDECAR_URL, or use --user and --password-file"
         )
     loaded = load(given)
     if print_config:

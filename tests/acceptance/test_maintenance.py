@@ -195,9 +195,9 @@ def test_show_prints_articles_and_nodes(online: Run, es: Elasticsearch, stored: 
 def test_show_refuses_invalid_arguments(online: Run, es: Elasticsearch, stored: tuple[str, str]) -> None:
     index, forest = stored
     for options, code, message in [
-        ((), 2, "--id, --fingerprint or --root"),
-        (("--id", "a", "--root", "b"), 2, "name one thing"),
-        (("--id", "a", "--size", "3"), 2, "go with --fingerprint"),
+        ((), 2, "--id, --fingerprint and --root"),
+        (("--id", "a", "--root", "b"), 2, "give one of"),
+        (("--id", "a", "--size", "3"), 2, "require --fingerprint"),
         (("--id", "nope"), 1, "no article 'nope'"),
         (("--root", "nope"), 1, "no article in"),
         (("--fingerprint", "0123456789abcdef"), 1, "has the fingerprint"),

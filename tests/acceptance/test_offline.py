@@ -91,7 +91,7 @@ def test_edited_reprints_join_a_cluster_only_within_its_retention(run: Run) -> N
     assert "3 clustered, 0 failed, 3 roots" in errors_with("--time-field", "at", "--retention-days", 1)
     shown = run("cluster", "--help").out
     assert (
-        "With --time-field: how many days a cluster accepts articles after its last one. Default: 30."
+        "With --time-field: how many days after its last article a cluster accepts new ones. Default: 30."
         in " ".join(shown.split())
     )
 
@@ -171,10 +171,10 @@ def test_custom_weights_change_features_and_profile(run: Run, tmp_path: Path) ->
         (["cluster", "-", "--profile", "nonsense"], "no profile 'nonsense'"),
         (["cluster", "-", "--keywords", "5"], "--keywords goes with"),
         (["cluster", "-", "--profile", "keywords", "--keywords", "0"], "Invalid value for '--keywords'"),
-        (["similar", "--index", "news", "--id", "1", "--profile", "classic"], "go with --text"),
-        (["similar", "--index", "news", "--id", "1", "--forest", "other"], "go with --text"),
+        (["similar", "--index", "news", "--id", "1", "--profile", "classic"], "require --text"),
+        (["similar", "--index", "news", "--id", "1", "--forest", "other"], "require --text"),
         (["cluster", "-", "--weights", "tf"], "--weights goes with"),
-        (["cluster", "-", "--retention-days", "2"], "--retention-days goes with --time-field"),
+        (["cluster", "-", "--retention-days", "2"], "--retention-days requires --time-field"),
         (["cluster", "-", "--profile", "classic", "--weights", "none.json"], "neither tf-idf nor tf"),
         (["cluster", "-", "--output", "no/such/dir"], "cannot write"),
         (["cluster"], "FILE"),
@@ -351,7 +351,7 @@ WEIGHED = (
 def test_fingerprint_uses_the_weights_computed_from_articles(run: Run, tmp_path: Path) -> None:
     made = run("weights", "-", "--output", "weights.json", stdin=WEIGHED.encode())
     assert (made.code, made.out) == (0, "")
-    assert "4 read, 4 counted, 0 failed, 3 words, the median weighs 0.510826" in made.err
+    assert "4 read, 4 counted, 0 failed, 3 words, median weight 0.510826" in made.err
     table = json.loads((tmp_path / "weights.json").read_text())
     # ln(5/3) twice, and ln(5/2).
     assert table == {

@@ -319,8 +319,8 @@ def test_likely_field_names_are_suggested_once(es: Elasticsearch, online: Run, i
     assert refused.err.splitlines() == [
         "esdedup: no article has a field 'text' and no field 'id', judging by the first 100; their fields "
         "are 'guid', 'headline', 'body'",
-        f"`esdedup setup {index} --text-field body --title-field headline` makes the index keep these names",
-        "name the field with the id here: --id-field guid",
+        f"`esdedup setup {index} --text-field body --title-field headline` stores these names in the index",
+        "give this command the name of the id field: --id-field guid",
     ]
     # Following the advice works.
     names = ("--text-field", "body", "--title-field", "headline")
@@ -342,7 +342,7 @@ def test_excerpts_are_listed_separately(quoted: SampleSite, online: Run) -> None
         "  Post of second-excerpt: Of the second-excerpt (second-excerpt)",
         "  Post of excerpt: Of the excerpt (excerpt)",
     ]
-    of_another = [f"quotes a part of root {story.root}, articles: 2", "  Post of story: Of the story (story)"]
+    of_another = [f"quotes part of root {story.root}, articles: 2", "  Post of story: Of the story (story)"]
     ways = [("similar",), ("similar", "--by-source"), ("show",)]
     for article_id, expected in (("story", by_others), ("excerpt", of_another), ("other", [])):
         values = quoted.reader.similar(quoted.index, article_id).model_dump(mode="json")
@@ -359,6 +359,6 @@ def test_excerpts_are_listed_separately(quoted: SampleSite, online: Run) -> None
 def test_similar_and_show_report_placeholders(quoted: SampleSite, online: Run) -> None:
     for command in ("similar", "show"):
         arguments = (command, "--index", quoted.index, "--id")
-        assert "seems to be a placeholder" in online(*arguments, "wall-0").out
+        assert "probably a placeholder" in online(*arguments, "wall-0").out
         assert online(*arguments, "wall-0", "--json").json["is_placeholder"] is True
         assert "placeholder" not in online(*arguments, "story").out

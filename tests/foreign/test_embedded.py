@@ -37,11 +37,11 @@ def test_the_demo_loads_and_shows_articles(
     try:
         assert sampled.code == 0
         assert "starting an embedded Elasticsearch" in sampled.err
-        sidecar = re.findall(r"a sidecar takes articles at (\S+)", sampled.err)[0]
+        sidecar = re.findall(r"a sidecar accepts articles at (\S+)", sampled.err)[0]
         assert "3,000 articles read, 3,000 indexed, 0 failed" in sampled.err
         assert "by similar-desc" in sampled.out
         assert "similar articles under root" in sampled.out
-        assert "Go on with" in sampled.out
+        assert "Try also" in sampled.out
         assert f"Open it in a browser: {sidecar}/pages/" in sampled.out
         assert "Residents" in answer(f"{sidecar}/pages/")
         found = {word: json.loads(answer(f"{sidecar}/api/v1/list?q={word}")) for word in ("ferry", "ferries")}
@@ -61,7 +61,7 @@ def test_the_demo_loads_and_shows_articles(
         assert "4 articles read, 3 indexed, 1 failed: 1 clusters, 2 near-duplicates" in mine.err
         assert f"{own}:4 (id 'bad')" in mine.err
         # Both sidecars have ended.
-        for ended in (sidecar, *re.findall(r"a sidecar takes articles at (\S+)", mine.err)):
+        for ended in (sidecar, *re.findall(r"a sidecar accepts articles at (\S+)", mine.err)):
             with pytest.raises(OSError, match="refused"):
                 answer(f"{ended}/healthz")
     finally:

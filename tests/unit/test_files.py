@@ -172,7 +172,7 @@ def test_likely_fields_are_suggested(tmp_path: Path) -> None:
     assert "no field 'id', judging by the first 100; their fields are 'GUID', 'Headline'" in str(error)
     assert list(advice(error)) == [
         "name the fields: --text-field article_body --id-field GUID",
-        "where a command takes them, also: --title-field Headline --time-field pubDate "
+        "if the command has these options, also: --title-field Headline --time-field pubDate "
         "--source-field meta.site",
     ]
 

@@ -127,8 +127,7 @@ def test_a_missing_extra_is_named_before_anything_is_done(
     assert ended.value.code == 2
     message = capsys.readouterr().err
     assert (
-        message
-        == f"esdedup: this command needs {module}, not installed here: pip install 'esdedup[{extra}]'\n"
+        message == f"esdedup: this command requires {module}, not installed: pip install 'esdedup[{extra}]'\n"
     )
     assert not list(tmp_path.iterdir())
 

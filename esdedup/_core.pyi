@@ -165,7 +165,7 @@ class Learner:
     def apply(self, changes: Changes) -> None:
         """Apply the changes of a step; raises `ValueError` unless it follows the changes applied so far.
 
-        Older changes that are outdated may be missing before the first changes applied.
+        Outdated changes that precede the first ones applied may be missing.
         """
 
     def learned_flags(self, hashes: bytes, site: str | None) -> bytes:

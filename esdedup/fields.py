@@ -125,7 +125,7 @@ def fields_given(given: object) -> Fields | None:
 
 
 def is_in_objects(key: str, names: tuple[str, ...]) -> bool:
-    """Return whether a key of an article names one of these objects, or by a dotted name a field inside."""
+    """Return whether an article's key is the name of one of these objects, or a dotted name of its field."""
     return key.startswith(names) and any(key == name or key.startswith(f"{name}.") for name in names)
 
 

@@ -34,14 +34,14 @@ BulkAction = dict[str, Any] | str | bytes
 
 KNOWN_MS = "_dated_ms"
 """The key in an action for its article's time as Elasticsearch parsed it; NO_TIME if it parsed none."""
-# The keys of an action that are no part of its document: Elasticsearch's helpers or this module read them.
+# The keys of an action that do not belong to its document; Elasticsearch's helpers or this module read them.
 _META = {"_op_type", KNOWN_MS} | {
     *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
 OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "has_part", "seen", "published")
-"""The fields of the dedup object that some articles lack. Updates, which merge objects, clear them first."""
+"""The fields of the dedup object that some articles lack. Updates merge objects, so they must clear these."""
 
 _MISSING = object()
 _TWO_TEXTS = "its doc and its upsert have different texts: use the same text, or index the article whole"
@@ -80,7 +80,7 @@ class ArticleAction:
     site: str | None = None
     path: str | None = None
     origin: int = 0
-    # The index: the names of its fields, the objects that esdedup writes there, its name and its routing.
+    # The index: its field names, the objects that esdedup writes, its name, and whether it is routed by root.
     fields: Fields = dataclasses.field(default_factory=Fields)
     objects: tuple[str, ...] = ()
     index_name: str | None = None
@@ -215,7 +215,7 @@ def article_in(
                 "article may belong to another shard. Delete it, with its root as routing; index it whole",
             )
     article_id = action.get("_id") and f"{index.name}/{action['_id']}"
-    article, *others = articles  # others only in an update
+    article, *others = articles  # only updates have others
     text, known_ms = text_of(article, fields, name=name), action.get(KNOWN_MS)
     dated_ms, wrong_date = _dated(article, fields, known_ms)
     site, path, origin = Provenance.of(article, fields, article_id)

@@ -50,15 +50,15 @@ class Adoption(InPlace):
         """Inspect the indices that a name selects; nothing is written.
 
         Args:
-            client: A client, which the caller closes.
+            client: An Elasticsearch client, which the caller must close.
             index: An index, alias or pattern, or several, separated by commas.
             fields: The names of the articles' fields. None uses the names that an index has recorded, or the
                 default names.
             on_rejected: Called for each article that cannot be enriched, which stays unchanged.
 
         Raises:
-            FieldsNotFound: The inspected articles have no text under the given name, or their fields have
-                names that are more likely than the default ones.
+            FieldsNotFound: The inspected articles lack the text field, or seem to use other field names than
+                the default ones.
             IndexBlocked: An index is read-only, and contains articles without a root.
             IndexNotReady: There is no such index; an index is a forest or is routed by root; its articles
                 cannot be sorted by time; or the indices have recorded different field names.
@@ -110,9 +110,9 @@ class Adoption(InPlace):
 
         Args:
             dedup: A `Dedup` with these `fields`. If it uses a sidecar, others may keep feeding the sidecar.
-            backfill: Take the forest's time from the articles. False takes it from the clock, as needed with
-                a sidecar: adopted articles then count as seen today, and a cluster may span any time.
-            learn_first: Learn boilerplate from each 40,000 articles before enriching them.
+            backfill: Take the forest's time from the articles. False takes it from the clock, as sidecars do:
+                adopted articles then count as seen today, and a cluster may span any length of time.
+            learn_first: Learn boilerplate from every 40,000 articles before enriching them.
             most_per_s: The most articles to enrich a second, greater than 0. None sets no limit.
             on_read: Called after each request with its number of articles.
         """
@@ -148,7 +148,7 @@ class Adoption(InPlace):
                 )
 
     def _by_time(self) -> Iterator[Hit]:
-        """Yield articles without a root in chronological order; those without a real time come last."""
+        """Yield articles without a root in chronological order, those with a missing or default time last."""
         by_time = {"order": "asc", "missing": "_last", "unmapped_type": "date", "numeric_type": "date"}
         old = {"range": {self.fields.time: {"lt": UNSET_MS[-1].stop, "format": "epoch_millis"}}}
         for query, is_unset in (self._to_do, False), ({"bool": {"filter": [self._to_do, old]}}, True):
@@ -212,8 +212,8 @@ class AdoptionIntoCopies(Adoption):
         """Move the indices' aliases to the copies, in a single request; return the number of aliases.
 
         Raises:
-            IndexNotReady: A copy lacks articles of its index, so `run` must be repeated first; or any reason
-                of the constructor.
+            IndexNotReady: A copy lacks articles of its index, so `run` must be repeated first; or an index no
+                longer meets the requirements of the constructor.
         """
         client = patient(self._client)
         self._copy_rejected()
@@ -288,7 +288,7 @@ class AdoptionIntoCopies(Adoption):
             settings = {key: value for key, value in own.items() if key in _COPIED or key[:4] == "max_"}
             with translated(f"copy the index {name!r}", index=name):
                 if not (mapping := self._mapping_of_copy(name, each)):
-                    # "fields" stays False until `setup` has prepared the copy, even if a template has names.
+                    # "fields" is False until `setup` has prepared the copy, even if a template names fields.
                     kept = {"copy_of": _kept_by_copy(name, each), "fields": False}
                     meta = {**each["mappings"].get("_meta", {}), "esdedup": kept}
                     mappings = {"dynamic": True, **each["mappings"], "_meta": meta}

@@ -74,7 +74,7 @@ class DateCheck:
 class Assigner:
     """Assigns the articles of batches. Not thread-safe.
 
-    Logs a warning when a cluster grows beyond `most_plausible_leaves`. Fingerprints texts in `threads`.
+    Logs a warning when a cluster grows beyond `most_plausible_leaves`. Texts are fingerprinted in `threads`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Assigner:
             nodes = store.nodes(arrivals, now_ms=now_ms)
             return nodes.assign(arrivals, store.state, now_ms=now_ms).assignments[0]
         finally:
-            # Undoes the look-up.
+            # Undo the look-up.
             store.begin()
 
     def _assign_part(

@@ -16,8 +16,8 @@ BATCH_SIZE = 1_000
 """The default number of articles that are assigned together."""
 
 MAX_BATCH_SIZE = 8_000_000
-"""A batch is complete at this size, in characters or bytes, as it is in memory as a whole. 1,000 articles of
-average length are smaller."""
+"""A batch is complete at this size in characters or bytes, because it is in memory as a whole. 1,000 articles
+of average length are smaller."""
 
 
 class Filling(Generic[_Item]):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 # The number and content of a line.
 _Line = tuple[int, bytes]
 _DELIMITERS = ",;\t|"
-# A first line is no header if it is longer, or if a name is a number or contains a bracket or a quote.
+# A first line is not a header if it exceeds this, or if a name is a number or contains a bracket or a quote.
 _LONGEST_HEADER_BYTES = 10_000
 _NAME = re.compile(r'(?![\d.+-]+$)[^{}\[\]"<>]{0,100}')
 # The most lines of one row: longer than any book, but small enough to hold in memory.
@@ -47,8 +47,8 @@ def rows(
 ) -> Iterator[tuple[int, dict[str, str] | str, int]]:
     """Yield the rows after the header as articles, or the reason why a row is rejected.
 
-    Each comes with the number of its first line and its size in bytes. Empty cells and columns without a name
-    are left out. After an empty line, `skip` is called to skip further ones.
+    Each row comes with the number of its first line and its size in bytes. Empty cells and columns without a
+    name are left out. After an empty line, `skip` is called to skip further ones.
 
     If a quote is not closed, or is closed in the middle of a cell, the following lines are re-read as rows if
     they look like rows; otherwise they are rejected together with the damaged row.

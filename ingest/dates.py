@@ -20,14 +20,14 @@ _NUMBER = re.compile(r"\W*\d+(\.\d*)?\W*")
 _LONGEST_FORM = 40
 _MOST_BITS = 64
 UNDERSTOOD = (
-    "ISO 8601, dates as in mails and feeds (Sat, 21 Nov 2026 08:00:00 GMT) and milliseconds since 1970 are "
+    "ISO 8601, dates as in emails and feeds (Sat, 21 Nov 2026 08:00:00 GMT) and milliseconds since 1970 are "
     "understood, or the format in the field's mapping, such as epoch_second; with other dates, clusters do "
     "not expire when they should"
 )
 
 
 def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
-    """Return the time parsed from a value, None if implausible, and the reason ("" without a value)."""
+    """Return the time in a value and "", or None and the reason why it is implausible ("" for no value)."""
     if milliseconds is None or milliseconds == NO_TIME:
         wrong = "cannot be read"
     elif milliseconds in _NEAR_1970_MS and _NUMBER.fullmatch(str(value)):

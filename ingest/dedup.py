@@ -87,7 +87,7 @@ class Dedup(Closing):
         """Create a feeder; no request is sent yet.
 
         Args:
-            client: A client, which the caller closes.
+            client: An Elasticsearch client, which the caller must close.
             profile: The profile that the forest was made with, or the name of a standard one. It determines
                 how texts are fingerprinted.
             fields: The names of the articles' fields; `setup` records them in an index's mapping. None uses
@@ -112,14 +112,14 @@ class Dedup(Closing):
                 articles that are enriched from now on.
             workers: How many threads fingerprint texts, 1 to 256; the results are the same. Segmenting texts
                 into words, which is most of the work in `classic` and `keywords`, uses a single thread.
-            expire_every_s: Seconds between runs that delete expired nodes, some after each batch. The first
-                run starts after this many seconds. None leaves the deletion to `expire`.
+            expire_every_s: Seconds between runs that delete expired nodes, in steps after each batch. The
+                first run starts after this many seconds. None leaves the deletion to `expire`.
             sidecar: The address of a sidecar, such as ``http://localhost:9500``, or of several, one of which
                 owns the forest. The owner assigns the articles, and receives the client's credentials, as
                 Elasticsearch does. The forest's settings then belong to the sidecar and cannot be given here;
                 the profile and the name of the forest must be the same.
             sidecar_token: The token that the sidecars require in the header `X-Esdedup-Token`.
-            sidecar_ca_certs: A file or directory with the authority that signed the sidecars' certificates.
+            sidecar_ca_certs: A file or directory with the certificate authority of the sidecars.
             sidecar_patience_s: How long to retry a batch while no sidecar accepts it, for example after one
                 has died and before another takes over.
 
@@ -193,15 +193,15 @@ class Dedup(Closing):
             index: The name of the index.
             shards: The number of shards, which only a new index can choose. None leaves it to the server.
             route_by_root: Store all articles of a cluster on one shard, so that sorting by count is exact
-                with any number of shards; only for a new index. It suits append-only indices, because
+                with any number of shards; only for a new index. Recommended only for append-only indices:
                 getting, updating or deleting an article by its id needs its root as routing; an article
                 indexed again with another text may leave its old copy on another shard; bulk actions must
                 name their index; and very large clusters make shards uneven.
             language: The language of titles and texts, such as ``en`` or ``zh``, which only a new index can
                 choose. Searches then match all forms of a word, and Chinese by pairs of characters. None
                 matches words as they are written.
-            forest: The forest that the index belongs to from now on; other forests then refuse its articles.
-                None changes nothing; a new index will belong to the forest that assigns its first article.
+            forest: The only forest that may assign the index's articles from now on. None changes nothing; a
+                new index will belong to the forest that assigns its first article.
             editorial: Let editors merge and split stories (`Editor`); not for an index that is routed by
                 root. In an existing index, this call gives each article a story; while it runs, only
                 processes that were started after the call began may feed the index.
@@ -243,9 +243,9 @@ class Dedup(Closing):
         """Add the fields to an index template or component template, for indices created from it later.
 
         Args:
-            name: The name of an existing template. If both kinds have it, the index template is changed.
-            forest: The forest that these indices will belong to; other forests will refuse their articles.
-            editorial: As for `setup`, for these indices.
+            name: The name of an existing template. If both kinds have it, the index template changes.
+            forest: The only forest that may assign the articles of these indices.
+            editorial: Let editors merge and split stories in these indices; see `setup`.
 
         Raises:
             IndexNotReady: There is no such template, or its mapping is incompatible.
@@ -277,7 +277,7 @@ class Dedup(Closing):
 
         An action's cluster has been stored by the time the action is yielded. The next batch is read before
         the actions of a batch are yielded, and is assigned while the caller uses them. Deletions, and updates
-        that contain neither a text nor a date, are yielded unchanged and in their order.
+        that contain neither a text nor a date, are yielded unchanged and in order.
 
         Args:
             actions: Actions as ``elasticsearch.helpers.bulk`` accepts them. If an action does not name its
@@ -325,8 +325,7 @@ class Dedup(Closing):
                 be learned. `Maintenance.texts` yields the texts of an index, and a rejection for each article
                 without a text.
             on_rejected: Called for each item that is not a text; the default logs a warning.
-            on_learned: Called after each batch with how many of its pages had not been seen before, and how
-                many had.
+            on_learned: Called after each batch with its numbers of new and of previously seen pages.
 
         Returns:
             How many pages had not been seen before.

@@ -18,8 +18,8 @@ from esdedup.likely_fields import fields_not_found
 
 _UNSORTED = 100_000
 _GENERATION = 5_000_000
-"""How many ids each of two generations has, 8 bytes each: the latest 5 to 10 million ids are remembered."""
-# The most articles to read before one has a text and one has an id; all of them are in memory.
+"""The ids in each of two generations, at 8 bytes each, so the latest 5 to 10 million ids are remembered."""
+# The most articles to search for a text and an id; all of them are in memory.
 _MOST_ARTICLES = 100
 _MOST_BYTES = 40_000_000
 _ID = "id"
@@ -56,7 +56,7 @@ def read_articles(
 ) -> Iterator[ReadArticle]:
     """Yield the articles of files in order, and a rejection for each that is unreadable or repeats an id.
 
-    Only the latest millions of ids are compared; see `SeenIds`. Raises the errors of `check_fields`.
+    Only the latest ids, at least 5 million, are compared. Raises the errors of `check_fields`.
     """
     fields = fields or Fields()
     is_only_id = id_field not in fields.names.values()

@@ -36,8 +36,8 @@ _Decided = dict[Place, tuple[Place, dict[str, int]]]
 log = logging.getLogger("esdedup")
 
 _TOO_WIDE = (
-    "the index template %s applies to other indices too, such as %s, so it is not changed. For a template of "
-    "these alone: curl -X PUT $ELASTICSEARCH_URL/_index_template/%s-esdedup -H Content-Type:application/json "
+    "the index template %s applies to other indices too, such as %s, so it is not changed. To add one for "
+    "these only: curl -X PUT $ELASTICSEARCH_URL/_index_template/%s-esdedup -H Content-Type:application/json "
     "-d '%s' && esdedup setup %s-esdedup --template%s"
 )
 _HITS_AT_ONCE = 500
@@ -74,7 +74,7 @@ class InPlace(Run):
 
     # The names of the articles' fields, including the object that is written.
     fields: Fields
-    # The indices as they were at first.
+    # The state of the indices before the run.
     found: tuple[FoundIndex, ...]
 
     def __init__(
@@ -92,7 +92,7 @@ class InPlace(Run):
 
     @property
     def total(self) -> int:
-        """How many articles had to be enriched at first."""
+        """How many articles had to be enriched before the run."""
         return sum(each.without_root for each in self.found)
 
     @property
@@ -194,7 +194,7 @@ class InPlace(Run):
             yield from self._not_done([hit for hit in page if place_of(hit) not in self._failed])
 
     def _not_done(self, hits: list[Hit]) -> list[Hit]:
-        """Return the articles that must be enriched, of a page of hits without those that have failed."""
+        """Return the articles that still have to be enriched, given hits that have not failed."""
         return hits
 
     def _enrich(

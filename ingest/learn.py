@@ -30,7 +30,7 @@ LOOK_AHEAD_PAGES = 40_000
 to remember, unless they are very long. After a longer first pass, it would have forgotten the first pages."""
 
 OnLearned = Callable[[int, int], None]
-"""Called after each batch of pages with how many of them had not been seen before, and how many had."""
+"""Called after each batch of pages with its numbers of new and of previously seen pages."""
 
 
 def learn(
@@ -46,8 +46,8 @@ def learn(
     """Learn boilerplate from raw texts, batch by batch; return how many had not been seen before.
 
     `open_store` is called for each batch, and at the end; it returns the store of the forest that learns.
-    Texts are learned from in blocks. If they are the last, so is an incomplete block at the end; otherwise it
-    waits for further texts.
+    Texts are learned from in blocks. With `are_last`, this includes an incomplete block at the end, which
+    otherwise waits for further texts.
     """
     new, has_begun = 0, False
     for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):

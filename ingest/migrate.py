@@ -65,7 +65,7 @@ class Migration(InPlace):
         """Inspect the indices that a name selects; nothing is written.
 
         Args:
-            client: A client, which the caller closes.
+            client: An Elasticsearch client, which the caller must close.
             index: An index, alias, pattern or data stream, or several, which select all the forest's indices.
             to: The new forest; the first article creates it.
             forest: The present forest, which may have any profile or format, or may have been deleted. None
@@ -94,8 +94,8 @@ class Migration(InPlace):
         begun = {name: following for name, each in present.items() if (following := next_object(each))}
         for name, following in begun.items():
             if following.forest != to:
-                told = f"the index {name!r} is being migrated to the forest {following.forest!r}"
-                raise IndexNotReady(f"{told}: finish that migration first", index=name)
+                reason = f"the index {name!r} is being migrated to the forest {following.forest!r}"
+                raise IndexNotReady(f"{reason}: finish that migration first", index=name)
         self._present = fields_of(present, given=None)
         latest = {"latest": {"max": {"field": self._present.seq}}}
         found = execute(patient(client), aggregate(index, {"match_all": {}}, latest))["latest"]["value"]
@@ -146,7 +146,7 @@ class Migration(InPlace):
     ) -> None:
         """Enrich articles fed since `run`, and switch the indices and their templates to the new forest.
 
-        Meanwhile, nobody can feed or edit the present forest; afterwards, it no longer accepts these indices.
+        Meanwhile, nobody can feed or edit the present forest; afterwards, these indices cannot be fed to it.
         Readers see the old roots until the switch, and the new ones within ten seconds of it.
 
         Args:
@@ -186,7 +186,7 @@ class Migration(InPlace):
     def _pass(
         self, dedup: Dedup, *, since_seq: int | None, most_per_s: float | None, on_read: Callable[[int], None]
     ) -> int:
-        """Enrich articles without a new root, or changed after `since_seq` (None: ever); return how many."""
+        """Enrich articles that lack a new root or changed (after `since_seq`, if given); return how many."""
         read = self._counts["read"]
         self._prepare()
         execute(patient(self._client), refresh(self._index))
@@ -217,7 +217,7 @@ class Migration(InPlace):
 
     @contextlib.contextmanager
     def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
-        """Hold the lease of the present forest, if it exists, and close it to edits unless the body fails."""
+        """Hold the lease of the present forest, if it exists, and block edits; unblock them on errors."""
         client = patient(self._client)
         with translated(f"look for the forest {self.forest!r}", index=self.forest):
             if not client.indices.exists(index=self.forest):

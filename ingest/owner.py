@@ -149,7 +149,7 @@ class Owner(Closing):
         )
         self._edits = Edits()
         self._articles = Articles(client)
-        # By the name of each index that articles were decided for: whether the index has been claimed.
+        # For each index that articles were decided for, whether it has been claimed.
         self._claimed: dict[str, bool] = {}
         self._is_new = False
         self._expiry: ExpirySchedule | None = None
@@ -180,7 +180,7 @@ class Owner(Closing):
             return False if self.is_open else self._following.follow()
 
     def decide(self, articles: Sequence[ArticleAction]) -> Future[None]:
-        """Do as `Assigner.assign`; another batch may follow before this one is durable. Raises as `open`."""
+        """Decide articles (`Assigner.assign`); the next batch need not wait for it. Raises as `open`."""
         with self._owned() as store:
             if any(isinstance(article.fields, EditorialFields) for article in articles):
                 # Read the edits first: if the server is down, this fails before anything is decided.
@@ -201,7 +201,7 @@ class Owner(Closing):
             log.warning("expired nodes could not be deleted: %s", error)
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return the decision for a text as if it arrived now; None if not the owner, or after an error."""
+        """Return the decision for a text as if it arrived now; None on errors or if this is not the owner."""
         with self._locked():
             store = self._store
             if store is None or not self.is_open:
@@ -273,7 +273,7 @@ class Owner(Closing):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        # Checked before locking: a thread of the parent may have held the lock at the fork.
+        # Check before locking, because a thread of the parent may have held the lock during the fork.
         refuse_inherited(self._client)
         with self._lock:
             yield

@@ -98,7 +98,7 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
             if (encoding := _wide_encoding(stream.peek(_RECOGNISED_BYTES)[:_RECOGNISED_BYTES])) is not None:
                 yield ArticleRejected(
                     f"{name}:1",
-                    f"is {encoding}, as is all that follows: convert the file to UTF-8, for example with "
+                    f"is {encoding}, like the rest of the file: convert it to UTF-8, for example with "
                     f"`iconv -f {encoding} -t UTF-8`",
                 )
                 return
@@ -175,7 +175,7 @@ def _wide_encoding(begin: bytes) -> str | None:
     for mark, encoding in _WIDE_MARKS.items():
         if begin.startswith(mark):
             return encoding
-    # In UTF-16, ASCII characters have a NUL before or after them; in UTF-8, texts contain no NUL.
+    # In UTF-16, ASCII characters have a NUL before or after them; UTF-8 texts contain none.
     before, after = begin[0::2].count(0), begin[1::2].count(0)
     if before + after < 2 or before == after:
         return None

@@ -168,7 +168,7 @@ def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> e
 class RemoteOwner:
     """Assigns articles through a sidecar; several threads may wait for answers at the same time.
 
-    Unanswered requests are repeated, possibly to another sidecar, which finds decisions that were made.
+    Unanswered requests are repeated, possibly to another sidecar; decided articles keep their roots.
     `fields` are the fields of articles whose actions name no index.
     """
 

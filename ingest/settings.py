@@ -190,8 +190,8 @@ class Fingerprinting(Cut):
     """The profile that texts are fingerprinted with."""
 
     weights: Annotated[str | None, Naming(default="tf-idf")] = None
-    """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file, which `esdedup weights`
-    has written or which is an object of words and their weights."""
+    """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file: an object of words and
+    their weights, or the output of `esdedup weights`."""
     stop_words: Path | None = None
     """A file of words whose weight is 0, one a line."""
     token_hash: Annotated[str | None, Naming(default="murmur3")] = None
@@ -210,7 +210,7 @@ class Fingerprinting(Cut):
     max_distance_bits: int = Field(
         default=fingerprint.MAX_DISTANCE_BITS, ge=0, le=fingerprint.MAX_DISTANCE_BITS
     )
-    """The most bits in which two simhashes may differ to be near."""
+    """The most bits in which two near simhashes may differ."""
     max_text_length: int = Field(
         default=fingerprint.MAX_TEXT_LENGTH, ge=1, le=fingerprint.LONGEST_TEXT_LENGTH
     )

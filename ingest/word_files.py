@@ -31,7 +31,7 @@ def with_words(
     stop_words: Path | None = None,
     zero_bit: int | None = None,
 ) -> Profile:
-    """Return a profile that segments, weighs or hashes words differently; None keeps a part of the profile.
+    """Return a profile that segments, weighs or hashes words differently; None keeps the profile's choice.
 
     `stop_words` is a file with a word a line. Raises `SettingError`, also if the profile uses no words.
     """
@@ -116,7 +116,7 @@ def words_never_cut(profile: Profile) -> list[str]:
 
 
 def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
-    """Return a line about the words of a dictionary that its segmenter never yields, or no line."""
+    """Return a line about the words in a dictionary that the segmenter never yields, if there are any."""
     if not isinstance(segmenter, Jieba) or segmenter.dictionary is None:
         return []
     words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
@@ -173,7 +173,7 @@ def count_words(
 
 
 def written_weights(table: WordTable, *, articles: int) -> str:
-    """Return a table of weights from some number of articles, as `read_weights` reads it, one word a line."""
+    """Return a table in the format of `read_weights`, one word a line, made from `articles` articles."""
     words = {word: table.weight(word) for word in sorted(table.words)}
     content = {"default": table.default, "articles": articles, "words": words}
     return json.dumps(content, ensure_ascii=False, indent=0) + "\n"

@@ -28,7 +28,7 @@ _VERSIONS = {"8.19": "8.19.21", "8.19.21": "8.19.21", "9": DEFAULT_VERSION, DEFA
 _NETTY = "transport-netty4"
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Called with a file's name and size in bytes; yields a function that is called with downloaded bytes."""
+"""Called with a file's name and size in bytes; yields a callback for numbers of downloaded bytes."""
 
 
 @contextlib.contextmanager
@@ -109,7 +109,7 @@ def known_sums(version: str) -> dict[str, str]:
 
 
 class _CheckedResolver(PythonResolver):
-    """Downloads artifacts, and refuses jars whose sum is not the known one."""
+    """Downloads artifacts, and refuses jars without the known checksum."""
 
     def __init__(self, sums: dict[str, str], progress: Progress) -> None:
         super().__init__(progress_callback=progress)
@@ -121,10 +121,10 @@ class _CheckedResolver(PythonResolver):
         if path is None or path.suffix != ".jar":
             return path
         if path.name not in self._sums:
-            raise NodeError(f"the download ended: there is no sum to check {path.name} with")
+            raise NodeError(f"the download was stopped: there is no checksum for {path.name}")
         if (found := hashlib.sha256(path.read_bytes()).hexdigest()) != self._sums[path.name]:
             raise NodeError(
-                f"the download ended: {path.name} is not the file that was published: "
-                f"its sum is {found} instead of {self._sums[path.name]}"
+                f"the download was stopped: {path.name} differs from the published file: "
+                f"its checksum is {found} instead of {self._sums[path.name]}"
             )
         return path

@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True, help="contains config/elasticsearch.yml")
     parser.add_argument("--name", required=True)
     parser.add_argument("--heap", required=True)
-    parser.add_argument("--lifetime-s", type=float, required=True, help="from the start of the node on")
+    parser.add_argument("--lifetime-s", type=float, required=True, help="counted from the node's start")
     parser.add_argument("--parent", type=int, help="stop when this process is no longer the parent")
     options = parser.parse_args()
 
@@ -37,7 +37,7 @@ def main() -> None:
         del signal_number, frame
         stopping = True
 
-    # Ctrl-C in the terminal must end only the foreground command, which stops the node.
+    # Ctrl-C in the terminal must end the command in the foreground, not its node.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _start_java(options.distribution, options.heap)
     node = _start_node(options.home, options.name)

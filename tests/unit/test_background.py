@@ -166,8 +166,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ("", rf"elasticsearch-{DEFAULT_VERSION}\.jar is not the file that was published"),
-        ("evil", r"no sum to check evil-1\.jar|is not the file that was published"),
+        ("", rf"elasticsearch-{DEFAULT_VERSION}\.jar differs from the published file"),
+        ("evil", r"no checksum for evil-1\.jar|differs from the published file"),
     ],
     ids=["wrong", "missing"],
 )

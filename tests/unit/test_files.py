@@ -338,7 +338,7 @@ def test_another_encoding_is_reported_as_one_rejection(
 ) -> None:
     found = records_of(tmp_path / "a", pack(content.encode(encoding)))
     assert places(found) == [1]
-    assert f"is {named}, as is all that follows: convert the file to UTF-8" in str(fields(found)[0])
+    assert f"is {named}, like the rest of the file: convert it to UTF-8" in str(fields(found)[0])
 
 
 def test_csv_rows_are_read_or_rejected(tmp_path: Path) -> None:

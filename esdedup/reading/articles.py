@@ -1,4 +1,4 @@
-"""Single articles: with their texts, with the records that esdedup wrote, and with fields a user names."""
+"""Reads articles: with their texts, with the records that esdedup wrote, and with fields a user names."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from esdedup.reading.results import FullArticle, Page, SimilarPage
 from esdedup.reading.scope import IndexName, ReadyIndex, Scope
 from esdedup.sites import site_fields, site_of
 
-ArticleId = Annotated[str, "The article's id. If several indices have it, the article that arrived last."]
-InIndex = Annotated[str | None, "The index to take it from, if several have that id."]
+ArticleId = Annotated[str, "The article's id; if several indices have it, the last to arrive is used."]
+InIndex = Annotated[str | None, "The index to read the article from, if several have that id."]
 
 _Page = TypeVar("_Page", Page, SimilarPage)
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
@@ -73,27 +73,27 @@ def find_article(
     has_text: bool = False,
     further: Sequence[str] = (),
 ) -> Requests[queries.Hit]:
-    """Find an article with a root in an index; see `one_article` for what is read of it."""
+    """Find an article with a root in an index; `one_article` determines the fields that are read."""
     if in_index is not None:
         # A remote cluster's name ends with a colon.
         check_index_name(in_index.rpartition(":")[2])
     fields = ready.fields
     body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text, further=further)
-    (hit,) = yield from _named(ready.index, article_id, body)
+    (hit,) = yield from _hits_by_id(ready.index, article_id, body)
     if not term_of(hit["_source"], fields.cluster):
         flaw = "no root: it was not indexed through esdedup; index it again"
         if term_of(hit["_source"], fields.root):
-            flaw = "no story: let `esdedup setup --editorial` end, or run it again"
+            flaw = "no story: wait until `esdedup setup --editorial` has finished, or run it again"
         raise ArticleNotFound(
             f"the article {article_id!r} in {ready.name!r} has {flaw}", article=article_id, index=ready.name
         )
     return hit
 
 
-def _named(
+def _hits_by_id(
     index: str, article_id: str, body: Query, *, in_index: str | None = None
 ) -> Requests[list[queries.Hit]]:
-    """Return the hits of a search for the articles with an id, in one index if given."""
+    """Return the hits of a search for an id, in one index if given; raise `ArticleNotFound` if none."""
     if not article_id:
         raise SettingError("the id of the article is empty")
     (answer,) = yield from search(index, body)
@@ -113,7 +113,7 @@ def one_article(
     has_text: bool = False,
     further: Sequence[str] = (),
 ) -> Query:
-    """Return the search for one article; of several with the id, the last to arrive.
+    """Return the search for the article with an id, or for the last to arrive of several.
 
     Its text, which may be long, and `further` fields are read only with `has_text`.
     """
@@ -148,12 +148,12 @@ def _values(source: dict[str, Any], names: Sequence[str]) -> dict[str, object]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StoredText:
-    """An article with its text and its record; None for fields that esdedup did not write."""
+    """An article with its text and its record; fields that esdedup did not write are None."""
 
     id: str
     index: str
     text: str
-    # None if it is not known.
+    # None if unknown.
     site: str | None
     root: str | None
     fingerprint: str | None
@@ -171,11 +171,11 @@ class StoredText:
 def text_by_id(
     index: str, article_id: str, *, fields: Fields, in_index: str | None = None
 ) -> Requests[StoredText]:
-    """Read the article of an id, if it has a text; if several indices have it, the last to arrive."""
+    """Read the article with an id and its text; if several indices have it, the last to arrive."""
     refuse_surrogates(article_id, name=article_id)
-    # Articles of any index, the last to arrive first.
+    # The articles of all indices, the last to arrive first.
     body = one_article(article_id, fields=fields) | {"size": queries.MAX_NAMESAKES, **_with_record(fields)}
-    hits = yield from _named(index, article_id, body, in_index=in_index)
+    hits = yield from _hits_by_id(index, article_id, body, in_index=in_index)
     also_in = tuple(hit["_index"] for hit in hits[1:])
     return dataclasses.replace(_stored_text(hits[0], fields), also_in=also_in)
 
@@ -197,7 +197,7 @@ def text_by_fingerprint(
 
 def _stored_text(hit: queries.Hit, fields: Fields) -> StoredText:
     source = hit["_source"]
-    # The indexed value: another program may have written other types into the source.
+    # Read indexed values, since another program may have written other types into the source.
     indexed = hit.get("fields", {})
     record = {name: indexed.get(f"{fields.dedup}.{name}", [None])[0] for name in _RECORD}
     return StoredText(
@@ -216,7 +216,7 @@ def _stored_text(hit: queries.Hit, fields: Fields) -> StoredText:
 
 
 def _with_record(fields: Fields) -> Query:
-    """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
+    """Return the part of a search that requests the text of each hit, and its record as indexed."""
     record = [f"{fields.dedup}.{name}" for name in _RECORD if name != "seen"]
     seen = {"field": f"{fields.dedup}.seen", "format": "epoch_millis"}
     return {"_source": [*queries.with_text(fields), *site_fields(fields)], "docvalue_fields": [*record, seen]}

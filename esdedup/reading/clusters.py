@@ -1,6 +1,6 @@
-"""Pages of similar articles, each with how similar it is: of a cluster, with a fingerprint, or like a text.
+"""Pages of similar articles: the articles of a cluster, with a fingerprint, or like a given text.
 
-Of a text that need not be indexed, the forest decides as for an article that arrives.
+The given text need not be indexed: the forest assigns it to a cluster like an article that arrives.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ class Similarity:
     """Compares articles with a given article or text."""
 
     def __init__(self, profile: Profile | None, signature: bytes) -> None:
-        """Compare with a signature; without its profile, or if it is empty, nothing is compared."""
+        """Compare with a signature; if it is empty or its profile is None, nothing is compared."""
         self._profile = profile
-        # Calculated from the whole profile, and compared with that of each article.
+        # Computed once: it is compared with the label of each article.
         self._label = None if profile is None else profile.label
         self._signature = signature
 
@@ -60,7 +60,7 @@ class Similarity:
         )
 
     def most_different(self, hits: list[Hit], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
-        """Return the hit whose text differs most, and how similar it is; None if none can be compared."""
+        """Return the hit whose text differs most, and how similar it is; None if no hit can be compared."""
         measured = [pair for pair in zip(hits, self.measures(hits, fields), strict=True) if pair[1]]
         # The measures are of one profile: all are resemblances, or all are distances.
         return min(
@@ -104,11 +104,11 @@ class ForestScope(Scope):
         SettingError: The forest's name cannot name one index; or the overrides would have no effect.
     """
 
-    # None: the one that an index keeps, by `of_index`.
+    # None means the forest that the index stores, see `of_index`.
     given_forest: str | None = None
     profile: Profile = DEFAULT
     overrides: Overrides = NO_OVERRIDES
-    # A copy of what the forest has learned, read when first needed.
+    # A copy of the learned boilerplate, read when first needed.
     learned: LearnedCopy = dataclasses.field(default_factory=LearnedCopy, compare=False, repr=False)
     _others: dict[str, "ForestScope"] = dataclasses.field(default_factory=dict, init=False, compare=False)
 
@@ -122,7 +122,7 @@ class ForestScope(Scope):
         return DEFAULT_FOREST if self.given_forest is None else self.given_forest
 
     def of_index(self, index: str) -> Requests["ForestScope"]:
-        """Return the same with the forest of an index; errors as of `forest_of`."""
+        """Return this scope with the forest of an index; raise the errors of `forest_of`."""
         mappings = self._set_up((yield from mappings_of(index)))
         name = forest_of(mappings, given=self.given_forest)
         other = dataclasses.replace(self, given_forest=name, learned=LearnedCopy())
@@ -142,11 +142,11 @@ def cluster(
     """Return the articles of a cluster, newest first.
 
     Args:
-        root: The cluster's root, or a former one, from before a migration or an edit; a former root stands
-            for the cluster that has most of its articles now.
+        root: The cluster's root, or a former root, from before a migration or an edit, which means the
+            cluster that has most of its articles now.
 
     Returns:
-        A page without articles if none has this root; how similar they are is not computed.
+        A page without articles if none has this root. Similarity is not computed.
     """
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("root", root)
@@ -210,16 +210,16 @@ def with_fingerprint(
     size: PageSize = 20,
     after: After = None,
 ) -> Requests[SimilarPage]:
-    """Return the articles with a fingerprint, so with the same text, newest first.
+    """Return the articles with a fingerprint, that is, with the same text, newest first.
 
-    They are in one cluster, unless the forest had forgotten the text before it came again, or they
-    belong to several forests.
+    They are in one cluster, unless the node of the text had expired before the text arrived again, or
+    they belong to several forests.
 
     Args:
-        fingerprint: As the articles have it; it is also the id of their node.
+        fingerprint: The fingerprint as stored in the articles, which is also the id of their node.
 
     Returns:
-        A page without articles if none has this fingerprint; how similar they are is not computed.
+        A page without articles if none has this fingerprint. Similarity is not computed.
     """
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("fingerprint", fingerprint)
@@ -240,7 +240,7 @@ def _similar_page(
     has_part: str | None = None,
     similarity: Similarity = _NOTHING,
 ) -> Requests[SimilarPage]:
-    """Read a page of the articles that match, newest first; `identity` ties cursors to it."""
+    """Read a page of the matching articles, newest first; its cursors are valid for `identity` only."""
     fields, start = ready.fields, paging.start(identity, is_endless=True)
     body = queries.newest_first(query, start, size=paging.size, fields=fields)
     links = {"part_of": part_of, "has_part": has_part}
@@ -332,16 +332,15 @@ def similar_to_text(
 def left_out_of_text(
     scope: ForestScope, text: str, *, site: str | None = None, is_fresh: bool = True
 ) -> Requests[LeftOut]:
-    """Return what the forest leaves out of a text as boilerplate.
+    """Return the passages that the forest leaves out of a text as boilerplate.
 
-    Nothing is left out if the profile keeps boilerplate. A copy of what the forest has learned stays in
-    memory (``python -m benchmarks boilerplate`` measures it); each call then asks by one short request
-    whether there is more.
+    Nothing is left out if the profile keeps boilerplate. A copy of the learned boilerplate stays in memory
+    (``python -m benchmarks boilerplate`` measures it); each call sends a short request to update it.
 
     Args:
         text: Any text, indexed or not, with or without markup.
         site: The site that it comes from, a name or an address, whose boilerplate is left out.
-        is_fresh: Read what the forest has learned since the last time; if not, what was read counts.
+        is_fresh: Update the copy first; if False, use it as it is.
 
     Raises:
         SettingError: The text is not a string.
@@ -370,7 +369,7 @@ def _check_text(text: str) -> None:
 
 
 def other_articles(ready: ReadyIndex, hit: Hit, *, other_sources: bool, with_itself: bool = False) -> Query:
-    """Return the query for the other articles of an article's cluster, or for all of them."""
+    """Return the query for the other articles of an article's cluster, or for all with `with_itself`."""
     excluded: list[Query] = []
     source = value_of(hit["_source"], ready.fields.source) if other_sources else None
     if source is not None:

@@ -1,4 +1,4 @@
-"""Excerpts: the clusters that quote a part of a story, and the story that it quotes. Also placeholders."""
+"""Finds the clusters that quote a part of a story, and the story that it quotes; recognises placeholders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +12,11 @@ from esdedup.reading.scope import ReadyIndex
 from esdedup.sites import site_fields, site_of
 
 MAX_CLUSTERS_SHOWN = 20
-# Clusters that are counted.
+# The most clusters that are counted.
 _MAX_COUNTED = 10_000
-# Clusters that each shard sends: those shown, and their numbers, are exact if no shard has more.
+# Clusters that each shard sends; the clusters shown and their counts are exact if no shard has more.
 _CLUSTERS_OF_A_SHARD = 200
-# Articles whose titles are read of a cluster: by default, an index returns 100 at most.
+# Articles of a cluster whose titles are read; by default, an index returns at most 100.
 _TITLES_READ = 100
 
 
@@ -27,7 +27,7 @@ def search_with_excerpts(
     part_of: str | None = None,
     has_part: str | None = None,
 ) -> Requests[tuple[list[Any], dict[str, Any]]]:
-    """Search, also for a root's fields of `StoryPage`; return the answers, and the values of those."""
+    """Search, also for the fields of `StoryPage` of a root; return the answers, and those fields."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
@@ -52,7 +52,7 @@ def of_short_texts(fields: Fields) -> Query:
 
 
 def under_titles(fields: Fields) -> Query:
-    """Return the aggregations for a text, and for the titles and sites of some articles that have it."""
+    """Return the aggregations for the titles and sites of some articles, and the text of one."""
     some = {"size": _TITLES_READ, "_source": [fields.title, *site_fields(fields)]}
     return {"some": {"top_hits": some}, "one": {"top_hits": {"size": 1, "_source": fields.text}}}
 
@@ -69,17 +69,17 @@ def seems_placeholder(found: Any, fields: Fields) -> bool:
 
 
 def linked_roots(hit: queries.Hit, fields: Fields) -> dict[str, str | None]:
-    """Return the root of a hit, the root that it is a part of, and an earlier one that is a part of it."""
+    """Return the root of a hit, the root that it quotes, and an earlier root that quotes it."""
     part_of, has_part = (term_of(hit["_source"], name) for name in fields.links)
     return {"root": queries.root_of(hit, fields), "part_of": part_of, "has_part": has_part}
 
 
 def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> Query:
-    """Return the search for the first article of each cluster that is a part of a root, and their number."""
+    """Return the search for the clusters that are a part of a root: their number, and the first articles."""
     parts: list[Query] = [{"term": {fields.part_of: root}}]
     if has_part is not None:
         parts.append({"term": {fields.root: has_part}})
-    # Without a time, a cluster is older than all others.
+    # A cluster without a time is sorted as the oldest.
     first = {"min": {"field": fields.published, "missing": 0}}
     newest = {
         "field": fields.cluster,
@@ -103,8 +103,8 @@ def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> 
 
 
 def articles_of_each(roots: Sequence[str], *names: str, fields: Fields) -> Query:
-    """Return the search that counts the articles with each of some roots in a field, and finds the first."""
-    # A bucket for each of them, and for no others.
+    """Return the search that, for each root and field, counts the articles and finds the first."""
+    # Buckets for these roots only.
     some = {"size": max(1, len(roots)), "include": list(roots), "execution_hint": "map"}
     earliest = {"earliest": queries.first_hit("oldest", fields, queries.fields_read(fields))}
     found = {name: {"terms": {"field": name} | some, "aggs": earliest} for name in names}
@@ -127,7 +127,7 @@ def _excerpts(answer: Any, fields: Fields) -> Excerpts:
 
 
 def whole_body(root: str, part_of: str | None, *, fields: Fields) -> Query:
-    """Return the search for the first article of the story that a root quotes: `part_of`, or a later one."""
+    """Return the search for the first article of the story that a root quotes, `part_of` or a later one."""
     by_root = {"field": fields.root, "size": _MAX_COUNTED, "execution_hint": "map"}
     return {
         "query": {"term": {fields.root: part_of} if part_of else {fields.has_part: root}},
@@ -135,7 +135,7 @@ def whole_body(root: str, part_of: str | None, *, fields: Fields) -> Query:
         "size": 1,
         "track_total_hits": False,
         "_source": [*queries.fields_read(fields), fields.root],
-        # Several stories may have it as a part.
+        # Several later stories may contain the text of the root.
         "aggs": {"roots": {"terms": by_root}},
     }
 

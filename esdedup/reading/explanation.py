@@ -1,4 +1,4 @@
-"""Why two texts are near each other or not, and why two articles of an index are in one cluster or not."""
+"""Explains whether and why two texts are near each other, and two indexed articles are in one cluster."""
 
 import dataclasses
 import functools
@@ -45,16 +45,16 @@ def explain(
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
 
-    Boilerplate is left out of each as by a forest that has learned nothing yet.
+    Boilerplate is left out as by a new forest, which has not learned any.
 
     Args:
-        one: The first text, with or without markup; perhaps with its site, and its address or id there.
-        other: The second text, which comes later.
+        one: The first text, with or without markup; a `RawPage` adds its site, and its address or id there.
+        other: The second text, compared as the later one.
         profile: Decides fingerprints and thresholds.
-        overrides: What is declared boilerplate or text.
+        overrides: The passages that are declared boilerplate or text.
 
     Raises:
-        SettingError: The profile keeps boilerplate, so overrides would have no effect.
+        SettingError: There are overrides, but the profile keeps boilerplate, so they have no effect.
     """
     refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
     filter_on, without = untaught_filters(overrides), functools.partial(without_placeholders, overrides)
@@ -71,21 +71,21 @@ def explain_articles(
     in_index: str | None = None,
     other_in_index: str | None = None,
 ) -> Requests[IndexedExplanation]:
-    """Explain why two articles are in one cluster or not.
+    """Explain why two articles are in one cluster, or why they are not.
 
-    Each is compared by the profile that it was indexed with and, unless its text has changed since, by the
-    signature with which it was assigned. If the forest is missing, the explanation uses the index alone.
-    `Maintenance.explain` also makes sure that the forest is that of the index.
+    The comparison uses the profile that the articles were indexed with and, if their texts have not changed
+    since, the signatures that decided their assignment. Without a forest, the explanation uses the index
+    alone. `Maintenance.explain` also checks that the forest belongs to the index.
 
     Args:
-        index: An index, alias or pattern; of articles with the same id, the last to arrive counts.
+        index: An index, alias or pattern; if several articles have the same id, the last to arrive is used.
         one_id: The id of the first article.
         other_id: The id of the second article; may be the same.
-        in_index: The index to take the first from, if several have that id.
-        other_in_index: The same for the second.
+        in_index: The index to read the first article from, if several indices have its id.
+        other_in_index: The index to read the second article from, if several indices have its id.
 
     Raises:
-        ArticleNotFound: No article has that id.
+        ArticleNotFound: No article has one of the ids.
         ArticleRejected: An article has no text.
         SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
     """
@@ -103,7 +103,8 @@ def explain_indexed(
 ) -> Requests[IndexedExplanation]:
     """Explain two articles, each given by its id and index (None: any).
 
-    `profile` None: the one that they were fingerprinted with. `forest_missing`: why the forest is not read.
+    `profile` defaults to the one that they were fingerprinted with. `forest_missing` is the reason why the
+    forest must not be read; None allows it.
     """
     ready = yield from scope.ready(index)
     scope = yield from scope.of_index(index)
@@ -147,15 +148,13 @@ def explain_indexed(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Forest:
-    """The forest that explanations read."""
-
     profile: str
     nodes: NodeSearch | ArticleNodes
     status: ForestStatus
 
 
 def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
-    """Read a forest, some of whose articles are in an index; raise a `ForestError` if it is not whole."""
+    """Open the forest of an index's articles; raise a `ForestError` if it is missing or incomplete."""
     meta = yield from read_meta(name)
     if meta is None:
         raise ForestMissing.of(name)
@@ -166,7 +165,7 @@ def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
 
 
 def _profile_of(*articles: StoredText) -> Profile:
-    """Return the profile that articles were fingerprinted with; if they differ, the first one's."""
+    """Return the profile of the first article that has one, else the default."""
     article = next((each for each in articles if each.profile is not None), None)
     if article is None or article.profile is None:
         return DEFAULT
@@ -192,7 +191,7 @@ class _IndexExplainer:
         known = forest if forest is not None and forest.profile == self._label else None
         self._nodes = None if known is None else known.nodes
         self._live_since_ms = NO_TIME if known is None else known.status.live_since_ms(known.status.aging)
-        # Texts that were asked for, by fingerprint.
+        # The articles read so far, by fingerprint.
         self._texts: dict[str, StoredText | None] = {}
 
     def compare(self, one: StoredText, other: StoredText, *, is_first_later: bool = False) -> Explanation:
@@ -205,7 +204,7 @@ class _IndexExplainer:
         )
 
     def state(self, article: StoredText, other: StoredText) -> Requests[ArticleState]:
-        """Return the state of an article; `other` is the one that it is explained with."""
+        """Return the state of an article; `other` is the article that it is compared with."""
         other_root = None if other.root == article.root else other.root
         is_comparable = article.profile == self._label
         has_node = is_comparable and self._nodes is not None and article.fingerprint is not None
@@ -245,21 +244,21 @@ class _IndexExplainer:
         return signatures_of([signed], self._relation)
 
     def _text_is_same(self, article: StoredText) -> bool | None:
-        # Compare pages, since today the same text may have another fingerprint.
+        # Compare content hashes: the fingerprint changes with the learned boilerplate.
         page = page_name(self._explainer.page(article.text))
         if page and not article.page and article.fingerprint is None:
-            return None  # A placeholder, whose page is not kept.
+            return None  # The content hash of a placeholder is not stored.
         return page == (article.page or "")
 
     def _stays_without(self, article: StoredText) -> Requests[bool | None]:
-        """Return whether the content hash of an article without a fingerprint is remembered as such."""
+        """Return whether the forest remembers that an article's text gets no fingerprint."""
         if self._nodes is None or article.fingerprint is not None:
             return None
         pages = yield from self._nodes.pages([article.page] if article.page else [])
         return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
 
     def _decided_by(self, article: StoredText) -> PastSignature | None:
-        """Return the signature an article was assigned by; None if its text or profile has changed since."""
+        """Return the signature that decided an assignment; None if text or profile have changed since."""
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:
@@ -281,7 +280,10 @@ class _IndexExplainer:
     def _compare_with_root(
         self, article: StoredText, root: str | None, member: StoredText | Neighbour | None
     ) -> Requests[RootComparison | None]:
-        """Compare an article with a root, by their texts if these are there; it may join through a member."""
+        """Compare an article with a root, by their texts if both are stored.
+
+        `member` is an article or node of the root's cluster, through which the article may join.
+        """
         if root is None or article.fingerprint is None or root == article.fingerprint:
             return None
         if article.profile != self._label or not self._is_whole(article):
@@ -300,7 +302,7 @@ class _IndexExplainer:
             whole_texts = self.compare(holder, article).whole_texts
         else:
             whole_texts = None if rules is None else compare_whole_texts(other, one, rules)
-        # An article whose text is like the root may join through any member.
+        # An article that resembles the root may join through any member.
         way: Way | None = "root" if whole_texts is None or whole_texts.may_join else None
         if way is None and isinstance(member, StoredText):
             if member.profile == self._label and self._is_whole(member):
@@ -316,7 +318,7 @@ class _IndexExplainer:
         )
 
     def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:
-        """Find the neighbour through which a leaf may have joined: the earliest, or the version before."""
+        """Find the neighbour through which a leaf may have joined: the earliest, or its previous version."""
         if self._nodes is None or node is None or node.is_root:
             return None
         signature = self._signature(node)
@@ -329,7 +331,7 @@ class _IndexExplainer:
         root = (yield from self._nodes_by_id(node.root)).get(node.root)
         members = signatures_of(neighbours, self._relation)
         texts = np.repeat(signature, len(members))
-        # If the root is gone, the members stand in for it.
+        # If the root is gone, use each member in place of the root.
         roots = members if root is None else np.repeat(self._signature(root), len(members))
         ways, _ = self._relation.joining(texts, members, roots)
         first, way = min(
@@ -343,7 +345,7 @@ class _IndexExplainer:
         return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id, way=way)
 
     def _with_fingerprint(self, fingerprint: str) -> Requests[StoredText | None]:
-        """Read the first article with a fingerprint; None if there is none, or it has no text."""
+        """Read the first article with a fingerprint; return None if it is missing or has no text."""
         if fingerprint not in self._texts:
             try:
                 found = yield from text_by_fingerprint(self._index, [fingerprint], fields=self._fields)

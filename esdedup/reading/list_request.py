@@ -1,4 +1,4 @@
-"""The parameters of a list, which of them go together, and the searches for its articles and roots."""
+"""The parameters of a list, their validation, and the searches for its articles and roots."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 SORTS_BY_TIME = frozenset({"newest", "oldest"})
 SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc", "sources-desc", "rising"})
 MOST_SOURCES = 1_000
-"""Sources of a cluster that are counted."""
+"""The most sources that are counted for a cluster."""
 ROOTS_IN_A_SEARCH = 60
-"""Times the sources counted for each, this stays below Elasticsearch's limit on buckets."""
+"""Multiplied by `MOST_SOURCES`, this stays below Elasticsearch's limit on buckets."""
 
 # Queries that give every match the same score, or a meaningless one.
 _UNRANKED = frozenset(
@@ -44,12 +44,12 @@ _UNRANKED = frozenset(
         *("term", "terms", "wildcard"),
     )
 )
-# In the date math of Elasticsearch, by its clock.
+# Date math, which Elasticsearch evaluates by its own clock.
 _RECENTLY = "now-24h"
 
 
 def ranks_articles(query: Query | None) -> bool:
-    """Return whether a query scores articles: it has words outside of filters."""
+    """Return whether a query scores articles, that is, has words outside of filters."""
     if not isinstance(query, dict):
         return False
     for kind, body in query.items():
@@ -69,26 +69,26 @@ def default_sort(query: Query | None) -> Sort:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListRequest:
-    """One page of a list, whose parameters do not contradict each other."""
+    """The validated parameters of one page of a list."""
 
     index: str
-    # Known once the mapping of the index has been read: what is searched of it, and the names of fields.
+    # The indices to search and the names of their fields, known once the mappings have been read.
     searched: str = ""
     fields: Fields = Fields()  # noqa: RUF009 - frozen
     query: Query | None = None
     sort: Sort = "newest"
-    # None: the match that decides the row's position; for sorts by count the newest match.
+    # None shows the match that decides the row's position, or the newest match in sorts by count.
     head: Head | None = None
     min_similar: int = 0
     min_sources: int = 0
-    # The field that sources are counted by, if they decide.
+    # The field that sources are counted by; None if it cannot be aggregated.
     source_field: str | None = None
     # Whether each cluster is on one shard.
     is_routed_by_root: bool = False
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
     dedup: bool = True
     details: bool = False
-    # Milliseconds since 1970; None: what is new is not counted.
+    # Milliseconds since 1970; None means that new articles are not counted.
     arrived_since_ms: int | None = None
     paging: Paging = Paging()  # noqa: RUF009 - frozen
 
@@ -109,7 +109,7 @@ class ListRequest:
 
     @property
     def articles(self) -> Query:
-        """The query for the articles that match and have a root; by ``rising``, for the recent ones."""
+        """The query for matching articles with a root; in the sort ``rising``, only for recent ones."""
         matching = queries.within(self.query, self.fields)
         if self.sort == "rising":
             matching["bool"]["filter"].append({"range": {self.fields.published: {"gte": _RECENTLY}}})
@@ -117,7 +117,7 @@ class ListRequest:
 
     @property
     def arrived_since(self) -> Query | None:
-        """The query for articles that are new; None: those are not counted."""
+        """The query for new articles, or None if they are not counted."""
         if self.arrived_since_ms is None:
             return None
         after = {"gt": self.arrived_since_ms, "format": "epoch_millis"}
@@ -125,12 +125,12 @@ class ListRequest:
 
     @property
     def min_articles(self) -> int:
-        """The fewest articles of a cluster that has a row."""
+        """The fewest articles that a cluster needs to get a row."""
         return 1 + self.min_similar
 
     @property
     def is_filtered(self) -> bool:
-        """Whether rows are left out by the numbers of their clusters."""
+        """Whether clusters with too few articles or sources are left out."""
         return self.min_similar > 0 or self.min_sources > 0
 
     @property
@@ -145,7 +145,7 @@ class ListRequest:
 
     @property
     def order_of_heads(self) -> queries.Order:
-        """The order by which the first match of a cluster is shown."""
+        """The order whose first match in a cluster is the article that a row shows."""
         return _ORDER_OF_HEAD[self.head or _RULES.get(self.sort, _NEWEST)[1]]
 
     def start(self) -> Cursor:
@@ -158,7 +158,7 @@ class ListRequest:
 
     @property
     def _identity(self) -> list[Any]:
-        # As in cursors of earlier versions; "similar" and None are defaults of two removed parameters.
+        # "similar" and None, defaults of two removed parameters, keep cursors of earlier versions valid.
         given = [self.index, self.query, self.sort, self.head, "similar", None, self.dedup]
         least = [self.min_similar, self.min_sources]
         return given + least if any(least) else given
@@ -166,11 +166,11 @@ class ListRequest:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SortResult:
-    """The articles that a sort put on a page."""
+    """The rows of a page, as its sort found them."""
 
-    # The root of each row, and the article that it shows; None if that is still to be found.
+    # The root of each row, and the article that it shows; None if the article has yet to be found.
     rows: list[tuple[str, queries.Hit | None]]
-    # The sort values of the last one, if the next page can start after them.
+    # The sort values after which the next page starts, if it can start after some.
     place: list[Any] | None = None
     has_more: bool
     order_exact: bool = True
@@ -190,8 +190,8 @@ def articles(
 ) -> Query:
     """Return the search for articles in order, not grouped by root.
 
-    It starts after the sort values `after`, or at `first`; leaves out the roots `without`, and what is older
-    than `since_ms`.
+    It starts after the sort values `after`, or at row `first`. It leaves out the roots `without`, and
+    articles older than `since_ms`.
     """
     matching = request.articles
     if since_ms is not None:
@@ -203,7 +203,7 @@ def articles(
         "query": matching,
         "sort": queries.order(by, request.fields),
         "size": size,
-        # Elasticsearch then skips matches that cannot be among the first, which does not pay where few match.
+        # Without a total, Elasticsearch skips matches that cannot be among the first; slower if few match.
         "track_total_hits": limits.MAX_HITS if ranks_articles(request.query) else False,
         "_source": queries.fields_read(request.fields),
         **place,
@@ -211,7 +211,7 @@ def articles(
 
 
 def first_of_each_root(request: ListRequest, by: queries.Order, *, size: int, first: int = 0) -> Query:
-    """Return the search for the first article of each root, in order, from row `first` on."""
+    """Return the search for the first article of each root, in order, starting at row `first`."""
     return articles(request, by, size=size, first=first) | {"collapse": {"field": request.fields.cluster}}
 
 
@@ -234,7 +234,7 @@ def matching_roots(request: ListRequest, *, size: int, partitions: int | None = 
 
 
 def in_partitions(request: ListRequest, partitions: int | None) -> Query:
-    """Return the query for the matches in the first `partitions` of 256; None: in all."""
+    """Return the query for the matches in the first `partitions` of 256, or in all if it is None."""
     matching = request.articles
     if partitions is not None:
         matching["bool"]["filter"].append({"terms": {request.fields.partition: list(range(partitions))}})
@@ -242,7 +242,7 @@ def in_partitions(request: ListRequest, partitions: int | None) -> Query:
 
 
 def shown_roots(request: ListRequest, roots: Sequence[str]) -> Requests[set[str]]:
-    """Return those of `roots` whose clusters have enough articles and sources."""
+    """Return the `roots` whose clusters have enough articles and sources."""
     if not (roots and request.is_filtered):
         return set(roots)
     least, most = request.min_articles, request.min_sources
@@ -264,7 +264,7 @@ def numbers_of(request: ListRequest, roots: Sequence[str]) -> Requests[dict[str,
 def _clusters_of(
     request: ListRequest, roots: Sequence[str], counted: Query, *, at_once: int, least: int = 1
 ) -> Requests[list[Any]]:
-    """Return the buckets of those of `roots` that have at least `least` articles, matching or not."""
+    """Return the buckets of the `roots` with at least `least` articles, matching or not."""
     searches = []
     for part in chunks(roots, at_once):
         terms = {"field": request.fields.cluster, "size": len(part), "min_doc_count": least}
@@ -275,7 +275,7 @@ def _clusters_of(
 
 
 def count_sources_of_each(request: ListRequest, *, most: int = MOST_SOURCES) -> Query:
-    """Return the aggregations that count sources exactly, as buckets: a cardinality would estimate."""
+    """Return the aggregations that count sources as buckets; a cardinality would only be an estimate."""
     return {
         UNREAD: {"terms": {"field": request.source_field, "size": most}},
         "sources": queries.number_of_unread(),
@@ -290,7 +290,7 @@ def with_roots(roots: Sequence[str], fields: Fields) -> Query:
 def _check_query(query: object) -> None:
     if query is not None and not isinstance(query, dict):
         raise SettingError(
-            f"the query is a {type(query).__name__}; it must be a dict, as Elasticsearch takes it"
+            f"the query is a {type(query).__name__}; it must be a dict in Elasticsearch's query language"
         )
 
 

@@ -40,28 +40,27 @@ def list_rows(
     """Return a page of the list with dedup: one row for each cluster with a matching article.
 
     The counts of a row are exact on any number of shards and indices. The order by count is exact on
-    one shard, and on several shards of one index with articles routed by root. An alias of several
-    indices loses that guarantee, since a cluster may lie in more than one of them. Otherwise the
-    order is exact if the shards' answers prove it; `Page.order_exact` says whether it is.
+    one shard, and on several shards of one index with articles routed by root. Elsewhere, for example
+    behind an alias of several indices, where a cluster may lie in more than one of them, the order is
+    exact if the shards' answers prove it; `Page.order_exact` says whether it is.
 
     Args:
-        query: Any query of Elasticsearch; None for all articles.
+        query: Any Elasticsearch query; None for all articles.
         sort: What decides a row's position: its best match (``relevance``), its newest or oldest match,
             or a count: of similar articles, of sources, or (``rising``) of matching articles of the last 24
-            hours, by Elasticsearch's clock. None: ``relevance`` if the query ranks articles (has words, not
-            only filters), else ``newest``.
+            hours, by Elasticsearch's clock. Defaults to ``relevance`` if the query ranks articles (has
+            words, not only filters), else to ``newest``.
         head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
-            original) or the ``longest``. None: the one that decides the row's position; for
-            counts, the newest.
-        min_similar: Only rows with at least this many similar articles.
-        min_sources: Only rows of clusters with at least this many sources, at most 1,000.
+            original) or the ``longest``. Defaults to the match that decides the row's position, or
+            to the newest in sorts by count.
+        min_similar: Leave out rows with fewer similar articles.
+        min_sources: Leave out rows of clusters with fewer sources; at most 1,000.
         dedup: False gives each article a row of its own, with the same counts.
-        details: Also return what a row unfolds to: some lines of its text, with the searched words
-            marked, and of its cluster the earliest, the latest and the most different article, the
-            largest sources, and its spread over time. That takes two more requests, whatever the number
-            of rows.
-        arrived_since: Also count the articles that arrived after this moment, ISO 8601: those of each
-            row's cluster, and all that match. With `backfill` an article arrived when it was published.
+        details: Also return the details of each row: a snippet of its text with the searched words
+            marked, and the earliest, the latest and the most different article of its cluster, its largest
+            sources, and its spread over time. This takes two more requests, however many rows there are.
+        arrived_since: Also count the articles that arrived after this moment, ISO 8601: in the cluster of
+            each row, and among all matches. Articles fed with `backfill` arrived when they were published.
         after: The cursor `next` of the previous page, in place of `page`. With sorts by
             time, cursors reach any depth.
 
@@ -84,7 +83,7 @@ def list_rows(
     start = request.start()
     ready = yield from scope.ready(index)
     if request.is_by_count and ready.is_routed_by_root:
-        # A cached alias, some seconds old, could make an order by count wrongly count as exact.
+        # By a cached alias, some seconds old, an order by count could seem exact although it is not.
         ready = yield from scope.ready(index, is_fresh=True)
     field = ready.source_field
     if min_sources or request.sort == "sources-desc":
@@ -97,31 +96,31 @@ def list_rows(
         is_routed_by_root=ready.is_routed_by_root,
         tuning=scope.tuning,
     )
-    beside = [bodies.count_articles(request), count_not_enriched(request)]
+    counts = [bodies.count_articles(request), count_not_enriched(request)]
     if request.arrived_since is not None:
         arrived = bodies.count_articles(request)
         arrived["query"]["bool"]["filter"].append(request.arrived_since)
-        beside.append(arrived)
-    # Whether no cluster lies on two shards; None: if the index has one shard, which the first answer shows.
-    is_apart = ready.is_routed_by_root or (None if len(ready.mappings) == 1 else False)
-    first_count, counted = yield from _first_count(request, is_apart=is_apart is not False)
+        counts.append(arrived)
+    # Whether each cluster is on one shard; None until the first answer shows the number of shards.
+    is_colocated = ready.is_routed_by_root or (None if len(ready.mappings) == 1 else False)
+    first_count, counted = yield from _first_count(request, is_colocated=is_colocated is not False)
     result, answers = yield from carrying(
-        sorted_articles(request, start), request.searched, *beside, *first_count
+        sorted_articles(request, start), request.searched, *counts, *first_count
     )
-    total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in answers[: len(beside)])
-    for body, answer in zip(first_count, answers[len(beside) :], strict=True):
+    total_articles, not_enriched, *new = (each["hits"]["total"]["value"] for each in answers[: len(counts)])
+    for body, answer in zip(first_count, answers[len(counts) :], strict=True):
         counted = answer
         if not bodies.ranks_articles(request.query):
             yield from keep(request.searched, body, answer)
-    if is_apart is None:
-        is_apart = answers[0]["_shards"]["total"] == 1
-        if not is_apart and bodies.ranks_articles(request.query):
+    if is_colocated is None:
+        is_colocated = answers[0]["_shards"]["total"] == 1
+        if not is_colocated and bodies.ranks_articles(request.query):
             counted = None
-    counter = _RowCounter(request, total_articles, first=counted, is_apart=is_apart)
+    counter = _RowCounter(request, total_articles, first=counted, is_colocated=is_colocated)
     rows, for_rows = yield from _counted(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
-        # Only details compare texts, which needs what makes fingerprints.
+        # Imported here because only details compare texts, which loads the fingerprinter.
         from esdedup.reading.row_details import with_details
 
         rows = yield from with_details(rows, request)
@@ -144,16 +143,16 @@ def list_rows(
     return (yield from including(found, index, source_includes))
 
 
-def _first_count(request: ListRequest, *, is_apart: bool) -> Requests[tuple[list[Query], Any]]:
-    """Return the search for the number of rows that goes with the first request, or its cached answer.
+def _first_count(request: ListRequest, *, is_colocated: bool) -> Requests[tuple[list[Query], Any]]:
+    """Return the search for the number of rows to send with the first request, or its cached answer.
 
-    Matches of words are few, so their rows are counted; else rows are estimated.
+    Searches for words match few articles, so their rows are counted; otherwise, rows are estimated.
     """
     if not request.dedup:
         return [], None
     if bodies.ranks_articles(request.query):
-        # If the answers show several shards, rows are counted again.
-        return [_count_of_few(request, is_apart=is_apart)], None
+        # Rows are counted again if the answers come from several shards.
+        return [_count_of_few(request, is_colocated=is_colocated)], None
     body = estimate_rows(request, partitions=request.tuning.estimate_partitions)
     known = yield from recall(request.searched, body)
     return [] if known else [body], known
@@ -162,7 +161,7 @@ def _first_count(request: ListRequest, *, is_apart: bool) -> Requests[tuple[list
 def _counted(
     request: ListRequest, result: SortResult, counter: "_RowCounter"
 ) -> Requests[tuple[tuple[Row, ...], Any]]:
-    """Read and count what rows show in one request; return the rows, and the answer about all rows."""
+    """Read what the rows show in one request; return the rows, and the answer for their total number."""
     roots = list(dict.fromkeys(root for root, _ in result.rows))
     unknown = [root for root, hit in result.rows if hit is None]
     groups = [
@@ -174,7 +173,7 @@ def _counted(
     answers = iter((yield from search(request.searched, *searches)) if searches else ())
     for_heads, for_clusters, for_rows = (list(itertools.islice(answers, len(group))) for group in groups)
     shown = {queries.root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
-    # By root, named as the fields of `Row`.
+    # Values of the fields of `Row`, by root.
     counts = {
         bucket["key"]: {
             "similar": bucket["doc_count"] - 1,
@@ -190,7 +189,7 @@ def _counted(
     rows = tuple(
         Row(**queries.values_of(found, request.fields), **counts[root])
         for root, hit in result.rows
-        # A cluster that was deleted meanwhile has no article or no counts.
+        # A cluster that has just been deleted has no article or no counts.
         if (found := hit or shown.get(root)) and root in counts
     )
     return rows, next(iter(for_rows), counter.first)
@@ -204,11 +203,11 @@ class _RowCounter:
     total_articles: int
     # The answer to the search of `_first_count`; None if unusable.
     first: Any
-    # Whether no cluster lies on two shards.
-    is_apart: bool
+    # Whether each cluster is on one shard.
+    is_colocated: bool
 
     def searches(self) -> list[Query]:
-        """Return the search that counts or estimates rows; none if the first did."""
+        """Return the search that counts or estimates rows; empty if the first request did."""
         request, tuning = self.request, self.request.tuning
         if not request.dedup:
             return []
@@ -216,7 +215,7 @@ class _RowCounter:
         if self.total_articles <= tuning.few_articles:
             if has_counted_few and self.first is not None:
                 return []
-            return [_count_of_few(request, is_apart=self.is_apart)]
+            return [_count_of_few(request, is_colocated=self.is_colocated)]
         if self.total_articles > tuning.many_articles:
             return [estimate_rows(request, partitions=tuning.estimate_partitions)] if has_counted_few else []
         return [estimate_rows(request)]
@@ -252,7 +251,7 @@ class _RowCounter:
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
     def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
-        """Return how many of `rows` rows pass the filters; of many, estimate from some partitions."""
+        """Return how many of `rows` rows pass the filters, and whether that is exact; it is not for many."""
         request, tuning = self.request, self.request.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
@@ -266,29 +265,29 @@ class _RowCounter:
 
 
 def count_clusters(request: ListRequest, roots: Sequence[str]) -> Query:
-    """Return the search that counts the articles of each root: all, matching and, if asked for, new ones."""
+    """Return the search that counts the articles of each root: all, matching and, if requested, new ones."""
     fields = request.fields
     aggs: Query = {"matching": {"filter": request.articles}, **queries.first_and_last(fields)}
     if request.arrived_since is not None:
         aggs["new"] = {"filter": request.arrived_since}
     if request.source_field is not None:
         aggs |= bodies.count_sources_of_each(request)
-    # The default would reserve a count for every root of the index.
+    # The default execution hint would allocate a counter for every root of the index.
     terms = {"field": fields.cluster, "size": len(roots), "execution_hint": "map"}
     return queries.aggregation(bodies.with_roots(roots, fields), {"roots": {"terms": terms, "aggs": aggs}})
 
 
-def _count_of_few(request: ListRequest, *, is_apart: bool) -> Query:
+def _count_of_few(request: ListRequest, *, is_colocated: bool) -> Query:
     tuning = request.tuning
-    if is_apart:
+    if is_colocated:
         return count_few_rows(request, most=tuning.few_articles)
     return count_rows(request, up_to=tuning.exact_rows, few=tuning.few_articles)
 
 
 def count_few_rows(request: ListRequest, *, most: int) -> Query:
-    """Return the search that counts the roots of at most `most` matches, by one article of each.
+    """Return the search that counts the roots of at most `most` matches by sampling one article of each.
 
-    Much faster than by names. Wrong if more articles match, or if clusters lie on several shards.
+    This is much faster than `count_rows`, but wrong if more articles match, or if clusters span shards.
     """
     one_of_each = {
         "field": request.fields.cluster,
@@ -296,17 +295,17 @@ def count_few_rows(request: ListRequest, *, most: int) -> Query:
         "shard_size": most,
         "execution_hint": "global_ordinals",
     }
-    # It must have an aggregation.
+    # A sampler must contain an aggregation.
     rows = {"diversified_sampler": one_of_each, "aggs": {UNREAD: {"filter": {"match_none": {}}}}}
-    # Which article it takes does not matter, so none has a score.
+    # A filter saves computing scores: any article of a root may be the sample.
     query = {"bool": {"filter": [request.articles]}}
     return queries.aggregation(query, {"rows": rows}) | {"terminate_after": most}
 
 
 def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Query:
-    """Return the search that counts roots exactly, up to `up_to` and one more.
+    """Return the search that counts roots exactly, up to `up_to` + 1.
 
-    With `few`, only the roots of matches are visited, for at most that many matches.
+    With `few`, it visits only the roots of matches, and stops after that many matches.
     """
     terms: Query = {"field": request.fields.cluster, "size": up_to + 1}
     body = queries.aggregation(
@@ -319,7 +318,7 @@ def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Q
 
 
 def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Query:
-    """Return the search that estimates the number of roots, from some of 256 partitions (None: all)."""
+    """Return the search that estimates the number of roots, from `partitions` of 256 (None means all)."""
     estimate = {"cardinality": {"field": request.fields.cluster, "precision_threshold": 40_000}}
     return queries.aggregation(bodies.in_partitions(request, partitions), {"rows": estimate})
 

@@ -1,4 +1,4 @@
-"""Articles over time, and facets, of all that a search finds. One search, and one more for the times."""
+"""Counts all matches of a search over time and by facet, with two searches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,12 +25,11 @@ from esdedup.reading.timeline import timeline_of
 from esdedup.times import zone_named
 
 _MAX_FIELDS = 8
-# Facets with so few values are always shown.
+# Facets with at most this many values are always shown.
 _FEW_VALUES = 3
-# A field whose largest values have a smaller share of the articles together is an identifier, even if some
-# of them are repeated.
+# A field whose repeated values together cover a smaller share of the articles is an identifier.
 _LEAST_SHARE = 0.01
-# Values that each shard sends: the counts of the largest are exact if no shard has many more.
+# Values that each shard sends; the largest counts are exact if no shard has many more values.
 _VALUES_OF_A_SHARD = 1_000
 
 
@@ -39,36 +38,36 @@ class FacetValue(Result, frozen=True):
 
     value: str
     articles: int
-    """Articles with this value, whatever else is chosen in this field."""
+    """Articles with this value, regardless of the values chosen in this field."""
     is_chosen: bool
     """Whether the search asks for it."""
 
 
 class Facet(Result, frozen=True):
-    """The values of a field that articles have: those with the most articles first."""
+    """The values of a field, those with the most articles first."""
 
     field: str
     """The full name of the field."""
     values: tuple[FacetValue, ...]
     other_articles: int
-    """Articles in values that are not listed; an article with several values counts for each."""
+    """Articles with values that are not listed; an article with several such values is counted for each."""
     is_exact: bool
-    """Whether the counts are exact, and no other value has more articles; on several shards that may be
-    unknown."""
+    """Whether the counts are exact, and no other value has more articles; false if that is unknown, which can
+    happen on several shards."""
 
 
 class Overview(Result, frozen=True):
-    """What a search finds as a whole. Articles are counted, not rows."""
+    """A summary of all matches of a search. It counts articles, not rows."""
 
     total_articles: int
     """All matching articles with a root."""
     timeline: Timeline
-    """How many of them were published when, by the calendar of the time zone; steps have no sources."""
+    """How many of them were published in each step of the time zone's calendar, without their sources."""
     sources: Facet | None
     """None if the source field cannot be counted."""
     facets: tuple[Facet, ...]
-    """Further keyword fields of the index, at most 8, those for the language first. A field whose values are
-    nearly all different, such as an identifier, is left out unless one of them is chosen."""
+    """Further keyword fields of the index, at most 8, languages first. A field whose values are nearly all
+    different, such as an identifier, is left out unless one of its values is chosen."""
     uneven_fields: tuple[str, ...] = ()
     """Fields that are not facets only because the indices behind the name map them differently, at most 8."""
 
@@ -85,14 +84,14 @@ def overview(
     time_zone: TimeZoneName = "UTC",
     size: int = 10,
 ) -> Requests[Overview]:
-    """Return what a search finds as a whole: articles over time, by source, by language and the like.
+    """Summarise all matches of a search: articles over time, by source, by language and by other fields.
 
-    Articles are counted, not rows. Those without a root are not. The counts of a field ignore what is
-    chosen in that field, so that they say what another choice would find.
+    The counts are of articles with a root, not of rows. The counts of a field ignore the values chosen in
+    that field, so they show what another choice would find.
 
     Args:
-        size: How many values of each field, those with the most articles, 1 to 1,000; chosen ones are
-            returned in any case.
+        size: The number of values of each field, those with the most articles, 1 to 1,000; chosen values
+            are returned in addition.
 
     Raises:
         SettingError: As for `search_query`; or the size is out of range.
@@ -102,10 +101,10 @@ def overview(
         words=words, since=since, until=until, source=source, where=where, zone=zone_named(time_zone)
     )
     if size not in range(1, MAX_SIZE + 1):
-        raise SettingError(f"{size!r} values of each field: from 1 to {MAX_SIZE:,} are possible")
+        raise SettingError(f"the size is {size!r}; from 1 to {MAX_SIZE:,} values of each field are possible")
     ready = yield from scope.ready(index)
     choices = form.choices(ready)
-    # The first few keyword fields, and those that have a chosen value.
+    # The first few keyword fields, and all that have a chosen value.
     further = [name for at, name in enumerate(ready.keyword_fields) if at < _MAX_FIELDS or name in choices]
     counted = [ready.source_field, *further] if ready.source_field else further
     query = form.query(ready.fields)
@@ -145,7 +144,7 @@ def _facet(field: str, found: dict[str, Any], chosen: Sequence[str]) -> Facet:
 
 
 def _is_worth_showing(facet: Facet) -> bool:
-    """Return whether a facet groups articles: an identifier has another value in nearly each."""
+    """Return whether a facet groups articles; the values of an identifier are nearly all different."""
     if any(each.is_chosen for each in facet.values):
         return True
     if len(facet.values) <= _FEW_VALUES and not facet.other_articles:
@@ -159,9 +158,9 @@ def _is_worth_showing(facet: Facet) -> bool:
 def overview_body(
     query: Query | None, *, choices: Choices, facets: Sequence[str], size: int, fields: Fields
 ) -> Query:
-    """Return the search that counts articles in all and by the values of fields, and finds their times.
+    """Return the search that counts articles in total and by the values of fields, and finds their times.
 
-    The chosen values of a field do not narrow the counts of its own values.
+    The chosen values of a field do not narrow the counts of that field.
     """
     matching = {"filter": {"bool": {"filter": filters_of(choices)}}, "aggs": first_and_last(fields)}
     aggs: Query = {"matching": matching}
@@ -171,6 +170,6 @@ def overview_body(
         if values := choices.get(field):
             counts["chosen"] = {"terms": {"field": field, "include": list(values), "size": len(values)}}
         others = {"bool": {"filter": filters_of(choices, but=field)}}
-        # The name of a field cannot always be that of an aggregation.
+        # The name of a field may be invalid as the name of an aggregation.
         aggs[f"facet-{number}"] = {"filter": others, "aggs": counts}
     return aggregation(within(query, fields), aggs)

@@ -1,4 +1,4 @@
-"""Pages by number or by cursor, and how deep they reach.
+"""Pages of results by number or by cursor, and their limits.
 
 A cursor is text that says where the next page begins. The client sends it back; the server keeps no state.
 """
@@ -18,9 +18,9 @@ MAX_SIZE = 1_000
 """The most rows, articles or sources on one page."""
 
 MAX_INCLUDED = 20
-"""The most fields that are read beside those that every article has."""
+"""The most further fields that a request may include."""
 
-# What these parameters of operations mean is said once, in their types.
+# The types of shared parameters describe them for all operations.
 PageNumber = Annotated[int, "From 1; `page` times `size` is at most 10,000."]
 PageSize = Annotated[int, "Results on a page, at most 1,000."]
 After = Annotated[
@@ -32,7 +32,7 @@ SourceIncludes = Annotated[
 ]
 
 _INVALID = "that is not a valid cursor: pass `next` of the previous page unchanged"
-# Elasticsearch's numbers have 64 bits; the ends stand for an article without a time.
+# Elasticsearch's numbers have 64 bits; the extreme values stand for an article without a time.
 _BEYOND = 2**63
 
 
@@ -49,7 +49,7 @@ class Cursor:
 
     @property
     def position(self) -> dict[str, Any]:
-        """The part of a search that makes it begin here."""
+        """The part of a search body that makes the search begin here."""
         return {"from": self.offset} if self.place is None else {"search_after": self.place}
 
     def next(self, *, rows: int, place: list[Any] | None) -> "Cursor":
@@ -57,13 +57,13 @@ class Cursor:
         return Cursor(page=self.page + 1, offset=self.offset + rows, place=place)
 
     def write(self, identity: Sequence[Any]) -> str:
-        """Return the cursor as text; `identity` is of the list, as JSON values."""
+        """Return the cursor as text; `identity` are JSON values that identify the list."""
         values = [_digest(identity), self.page, self.offset, self.place]
         return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
     @classmethod
     def read(cls, text: str, identity: Sequence[Any]) -> "Cursor":
-        """Read what `write` returned for the same identity."""
+        """Read a cursor that `write` returned for the same identity."""
         try:
             padded = text.encode("ascii") + b"=" * (-len(text) % 4)
             digest, page, offset, place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -85,7 +85,7 @@ class Cursor:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Paging:
-    """A page by its number, or by the cursor of the page before it, and what is read of its articles."""
+    """A page, requested by its number or by the previous page's cursor, and the fields to include."""
 
     # From 1.
     page: int = 1
@@ -108,7 +108,7 @@ class Paging:
             raise SettingError("give a page number or a cursor, not both: the cursor includes its page")
 
     def start(self, identity: Sequence[Any], *, is_endless: bool) -> Cursor:
-        """Return where the page begins; only in an endless list do cursors lead beyond row 10,000."""
+        """Return where the page begins; cursors may pass row 10,000 only if the list `is_endless`."""
         if self.after is None:
             start = Cursor(page=self.page, offset=(self.page - 1) * self.size)
             self._check_depth(start.offset + self.size, is_endless=is_endless)
@@ -132,9 +132,9 @@ class Paging:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse names of further fields before anything is read."""
+    """Raise `SettingError` unless the names of further fields are valid."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise SettingError("source_includes is a list of the names of fields")
+        raise SettingError("source_includes must be a list of names of fields")
     if len(names) > MAX_INCLUDED:
         raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
     for name in names:

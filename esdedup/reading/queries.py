@@ -1,4 +1,4 @@
-"""Parts of searches that several operations share, and articles from their hits. Pure: nothing is sent."""
+"""Builds the parts of searches that several operations share, and reads articles from hits. Pure."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -21,7 +21,7 @@ Order = Literal["relevance", "newest", "oldest", "longest"]
 MAX_NAMESAKES = 10
 """The most articles with the same id, in different indices, that are found."""
 
-# The offset of a time in ISO 8601 whose sign is gone.
+# A time in ISO 8601 whose offset has lost its plus sign.
 _LOST_PLUS = re.compile(r"(T\S+) (?=\d\d:?\d\d$)")
 
 
@@ -41,7 +41,7 @@ def first_hit(by: Order, fields: Fields, read: Sequence[str]) -> Query:
 
 
 def over_time(interval_ms: int, offset_ms: int, fields: Fields) -> Query:
-    """Return the aggregation for the number of articles in each interval; the offset is where one begins."""
+    """Return the histogram of articles in equal intervals, one of which begins at `offset_ms`."""
     return {
         "field": fields.published,
         "fixed_interval": f"{interval_ms}ms",
@@ -50,12 +50,12 @@ def over_time(interval_ms: int, offset_ms: int, fields: Fields) -> Query:
 
 
 def number_of_unread() -> Query:
-    """Return the aggregation for the number of buckets of the one that is `UNREAD`."""
+    """Return the aggregation for the number of buckets of the aggregation `UNREAD`."""
     return {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
 
 
 def check_term(name: str, value: str) -> None:
-    """Raise `SettingError` unless a keyword field can have the value."""
+    """Raise `SettingError` unless a keyword field can contain the value."""
     if not value or len(value.encode(errors="replace")) > MAX_TERM_BYTES:
         raise SettingError(
             f"the {name} is {value!r:.60}; it must be a non-empty string of at most {MAX_TERM_BYTES:,} bytes"
@@ -69,9 +69,9 @@ def within(query: Query | None, fields: Fields) -> Query:
 
 
 def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> int | None:
-    """Parse a time, read in `zone` if it names none; a day is its first or last moment. None for no text.
+    """Parse a time, in `zone` if it names none; a day means its first or last moment. None for an empty text.
 
-    A plus may have become a space, as in addresses.
+    A plus sign may have become a space, as in a URL.
     """
     if not text or not text.strip():
         return None
@@ -83,7 +83,7 @@ def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> 
         day = date.fromisoformat(written)
     except ValueError:
         return moment
-    # If an hour is repeated, the second one belongs to the day too.
+    # If the last hour is repeated, the second one belongs to the day too.
     return time_ms(datetime.combine(day, time.max.replace(fold=1), zone)) if is_end else moment
 
 
@@ -97,12 +97,12 @@ def by_ids(ids: Collection[str]) -> Query:
 
 
 def with_text(fields: Fields) -> list[str]:
-    """Return the fields of an article that a comparison of texts reads."""
+    """Return the fields of an article that comparing its text needs."""
     return [fields.text, fields.dedup]
 
 
 def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
-    """Return a sort without ties, so that pages never overlap: by arrival at last, and by index."""
+    """Return a sort whose ties are broken by arrival and index, so that pages never overlap."""
     direction = "asc" if by == "oldest" else "desc"
     by_time = {fields.published: {"order": direction, "missing": "_last", "unmapped_type": "date"}}
     by_arrival = {fields.seq: {"order": direction, "unmapped_type": "long"}}
@@ -125,7 +125,7 @@ def place_of(hit: Hit) -> tuple[str, str]:
 
 
 def fields_read(fields: Fields) -> list[str]:
-    """Return the fields that `values_of` reads, for ``_source``: others are not in a hit."""
+    """Return the fields that `values_of` reads, for the ``_source`` of a search."""
     return [fields.title, fields.time, fields.source, fields.link, fields.cluster, fields.published]
 
 
@@ -152,7 +152,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
         "root": term_of(source, fields.cluster),
         # Ignore blank titles.
         "title": ", ".join(filter(None, titles)) or None,
-        # As ISO 8601 if only its index can read it.
+        # ISO 8601 if only its index can parse it.
         "published_at": dated if dated_ms in {None, time_reader(None)(dated)} else iso(dated_ms or 0),
         "arrived_at": None if arrived_ms is None else iso(arrived_ms),
         "source": value_of(source, fields.source),
@@ -161,7 +161,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
 
 
 def articles_in(found: dict[str, Any], fields: Fields) -> Iterator[Article]:
-    """Yield the articles of an answer with hits, or of an aggregation that has some."""
+    """Yield the articles of an answer or an aggregation with hits."""
     return (Article(**values_of(hit, fields)) for hit in found["hits"]["hits"])
 
 
@@ -173,7 +173,7 @@ def moment_of(aggregation: dict[str, Any]) -> str | None:
 def articles_of_root(
     root: str, *, fields: Fields, without: tuple[str, str] | None = None, excluded: Sequence[Query] = ()
 ) -> Query:
-    """Return the query for the articles of a root, without one (index and id), and without those excluded."""
+    """Return the query for a root's articles, except one (index and id) and those matching `excluded`."""
     must_not = list(excluded)
     if without is not None:
         index, article_id = without

@@ -1,10 +1,10 @@
-"""Clusters ranked by a count.
+"""Ranks clusters by a count.
 
-A terms aggregation gives the exact order on one shard, and on several shards if each cluster lies
-on one of them (articles routed by root). Otherwise each shard has only part of each count. Then the roots
-that the shards sent are counted again, exactly, and the shards' smallest counts bound the count of every root
-that was not sent (Fagin's threshold algorithm). Until that bound proves the order, each shard sends more
-roots, up to a limit. If the order is not proved at the limit, the result says that it is not exact.
+A terms aggregation gives the exact order on one shard, and on several shards if each cluster lies on one of
+them (articles routed by root). Otherwise each shard has only part of each count. In that case, the roots that
+the shards sent are counted again, exactly, and the shards' smallest counts bound the count of every root that
+was not sent (Fagin's threshold algorithm). Until that bound proves the order, each shard sends more roots,
+up to a limit. If the order is not proved at the limit, the result says that it is not exact.
 """
 
 import dataclasses
@@ -29,34 +29,34 @@ def ranked(request: ListRequest, depth: int) -> Requests["RankedRoots"]:
 
 def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
     """Rank until enough clusters pass the filters."""
-    wide, most = depth, ranking.tuning.max_roots
+    limit, most = depth, ranking.tuning.max_roots
     while True:
-        found = yield from _ranked(ranking, wide)
+        found = yield from _ranked(ranking, limit)
         shown = yield from bodies.shown_roots(ranking.request, found.roots)
         left = [root for root in found.roots if root in shown]
-        if len(left) >= depth or len(found.roots) < wide or wide >= most:
+        if len(left) >= depth or len(found.roots) < limit or limit >= most:
             return dataclasses.replace(found, roots=left[:depth])
-        wide = min(most, max(4 * wide, ranking.tuning.first_roots))
+        limit = min(most, max(4 * limit, ranking.tuning.first_roots))
 
 
 def _by_sources(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
-    """Rank by number of sources: count the largest clusters until no other can have as many."""
+    """Rank by number of sources: count those of the largest clusters until no other cluster can have more."""
     request, most = ranking.request, ranking.tuning.max_roots
-    wide = max(2 * depth, min(ranking.tuning.first_roots, most))
+    limit = max(2 * depth, min(ranking.tuning.first_roots, most))
     while True:
-        found = yield from _ranked(ranking, wide)
+        found = yield from _ranked(ranking, limit)
         numbers = yield from bodies.numbers_of(request, found.roots)
         least = request.min_articles, request.min_sources
-        # Clusters with equally many sources stay in the order of their articles.
+        # The sort is stable: clusters with equally many sources remain sorted by their articles.
         order = [root for root in found.roots if all(map(operator.ge, numbers.get(root, (0, 0)), least))]
         order.sort(key=lambda root: -numbers[root][1])
         fewest = min((articles for articles, _ in numbers.values()), default=0)
-        # Other clusters have at most `fewest` articles, so no more sources; with as many they come later.
-        is_all = len(found.roots) < wide or fewest < max(least)
+        # Other clusters have at most `fewest` articles, so at most as many sources, and they lose ties.
+        is_all = len(found.roots) < limit or fewest < max(least)
         is_proved = is_all or (len(order) >= depth and numbers[order[depth - 1]][1] >= fewest)
-        if is_proved or wide >= most:
+        if is_proved or limit >= most:
             return dataclasses.replace(found, roots=order[:depth], is_exact=found.is_exact and is_proved)
-        wide = min(most, 4 * wide)
+        limit = min(most, 4 * limit)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class RankedRoots:
     is_exact: bool
     # Whether no other roots exist.
     is_complete: bool
-    # How many roots from each shard may prove the order, if these do not; None if none can.
+    # If the order is not proved, how many roots from each shard may prove it; None if no number can.
     next_from_shard: int | None
 
 
@@ -86,7 +86,7 @@ class _Ranking:
         return self.request.tuning
 
     def first(self, depth: int) -> Requests[RankedRoots]:
-        """Rank the first `depth` clusters, requesting as few roots from each shard as suffice."""
+        """Rank the first `depth` clusters, requesting only as many roots from each shard as needed."""
         from_shard = depth
         while True:
             found = yield from self._from_shards(depth, from_shard)
@@ -102,7 +102,7 @@ class _Ranking:
         is_on_one_shard = answer["_shards"]["total"] == 1 or self.request.is_routed_by_root
         sent = answer["aggregations"]["roots"]
         buckets: list[dict[str, Any]] = sent["buckets"]
-        # OpenSearch ignores `shard_min_doc_count` if the smallest come first: it cuts before it leaves out.
+        # If the smallest roots come first, OpenSearch applies `shard_min_doc_count` only after the size.
         is_short = len(buckets) < from_shard and sent["sum_other_doc_count"]
         if self._least > 1 and (is_short or not is_on_one_shard):
             return (yield from self._smallest_of_large(depth))
@@ -117,15 +117,15 @@ class _Ranking:
         least = buckets[-1]["doc_count"] if buckets and self._is_descending else 0
         shards, following = answer["_shards"]["total"], None
         if shards >= least:
-            # A root that no shard sends may have one article on each, unless the shards send all their roots.
+            # A root that no shard sent may have an article on each, so the shards must send all their roots.
             following = self.tuning.max_roots if others <= self.tuning.max_roots * most else None
-        # Counts seldom fall faster than ranks grow.
+        # Sending n times as many roots usually divides a shard's smallest count by at most n.
         elif sent["doc_count_error_upper_bound"] * from_shard <= least * self.tuning.sent_roots // shards:
             following = max(8 * from_shard, self.tuning.first_roots)
         return RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_complete, next_from_shard=following)
 
     def _smallest_of_large(self, depth: int) -> Requests[RankedRoots]:
-        """Rank the smallest clusters of enough articles, by counting the largest of each shard again."""
+        """Rank the smallest clusters with enough articles, by recounting the largest roots of each shard."""
         most = self.tuning.max_roots
         largest_first = dataclasses.replace(self.request, sort="similar-desc")
         ranking = dataclasses.replace(self, request=largest_first)
@@ -135,7 +135,7 @@ class _Ranking:
         answer = yield from self._search(self._of(names), size=depth, from_shard=most)
         buckets = answer["aggregations"]["roots"]["buckets"]
         roots = [bucket["key"] for bucket in buckets if self._is_required(bucket)]
-        # Upper bound for roots that no shard sent.
+        # This is the upper bound on the count of a root that no shard sent.
         is_exact = sent["doc_count_error_upper_bound"] < self._least
         return RankedRoots(
             roots=roots,
@@ -149,7 +149,7 @@ class _Ranking:
     ) -> Requests[tuple[list[dict[str, Any]], bool]]:
         """Count the roots of all shards exactly; return them, and whether their order is proved.
 
-        `is_cut`: the answer may lack roots that shards sent.
+        If `is_cut`, the answer may lack roots that shards sent.
         """
         names = [bucket["key"] for bucket in sent["buckets"]]
         answer = yield from self._search(self._of(names), size=min(depth, len(names)), from_shard=len(names))
@@ -167,7 +167,7 @@ class _Ranking:
 
     @property
     def _least(self) -> int:
-        """The fewest articles of a cluster to rank; smaller ones would come first in `similar-asc`."""
+        """The fewest articles of a ranked cluster; in `similar-asc`, smaller clusters would come first."""
         return 1 if self._is_descending else self.request.min_articles
 
     def _is_required(self, bucket: dict[str, Any]) -> bool:
@@ -194,12 +194,12 @@ class _Ranking:
 
 
 def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
-    # Matching articles are ranked: their total is not needed.
+    # Only the matching articles are counted, so their roots need not be known beforehand.
     if ranking.request.query is None or ranking.request.sort == "rising":
         return (yield from ranking.first(depth))
     request, few = ranking.request, ranking.tuning.few_articles
     terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
-    # Terminates early if more than a few match.
+    # The search terminates early if more articles match.
     body = aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
     roots = yield from _roots_with_a_match(ranking, body)
     if roots is None:
@@ -218,7 +218,7 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
 
 
 def _roots_with_a_match(ranking: _Ranking, body: Query) -> Requests[list[str] | None]:
-    """Return the roots that a search finds; None if it does not find all."""
+    """Return the roots that a search finds, or None if it does not find all of them."""
     (answer,) = yield from search(ranking.request.searched, body)
     roots = answer["aggregations"]["roots"]
     if roots["sum_other_doc_count"] or answer.get("terminated_early"):
@@ -227,13 +227,13 @@ def _roots_with_a_match(ranking: _Ranking, body: Query) -> Requests[list[str] | 
 
 
 def _sifted(ranking: _Ranking, depth: int) -> Requests[RankedRoots | None]:
-    """Rank all clusters and skip those without a match; None if too few remain. Fast if most match."""
+    """Rank all clusters, skipping those without a match; None if too few remain. Fast if most match."""
     every_cluster = dataclasses.replace(
         ranking, counted=within(None, ranking.request.fields), required=ranking.counted
     )
     tuning = ranking.tuning
-    for wide in (max(tuning.first_roots, 2 * depth), tuning.max_roots):
-        found = yield from every_cluster.first(wide)
+    for limit in (max(tuning.first_roots, 2 * depth), tuning.max_roots):
+        found = yield from every_cluster.first(limit)
         if len(found.roots) >= depth or found.is_complete:
             return dataclasses.replace(found, roots=found.roots[:depth])
     return None
@@ -252,8 +252,8 @@ def roots_by_count(
 ) -> Query:
     """Return the search for roots sorted by how many of their articles match; ties are sorted by name.
 
-    Each shard sends `from_shard` roots (None: `size`) with `least_of_shard` matching articles on it; those
-    with `least` on all are returned. Of each root, the articles that match `required` are counted separately.
+    Each shard sends `from_shard` roots (by default `size`) with at least `least_of_shard` matching articles
+    on it; roots with at least `least` in total are returned. Articles that match `required` are also counted.
     """
     by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
     terms: Query = {

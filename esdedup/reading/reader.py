@@ -1,7 +1,7 @@
 """`Reader` and `AsyncReader` read indices of articles. Neither takes the forest's lease.
 
-An operation is a function that yields requests, is sent their answers, and returns its result. A method runs
-one with a blocking or an async client, and takes its signature and docstring from it.
+An operation is a generator that yields requests, receives their answers, and returns its result. A method of
+a reader runs an operation with its client, and has the operation's signature and docstring.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class _Method(Generic[_Params, _Result]):
 def _describe(method: Callable[..., Any], operation: Callable[..., Requests[Any]], name: str) -> None:
     """Give a method the docstring and parameters of an operation, and the type of its result.
 
-    What a parameter means that many operations have, its type says: ``Annotated[int, "Results on a page"]``.
+    The types of shared parameters contain their descriptions: ``Annotated[int, "Results on a page"]``.
     """
     signature = inspect.signature(operation)
     scope, *parameters = signature.parameters.values()
@@ -104,7 +104,7 @@ class _Reading:
     _client: Any
     _scope: ForestScope
     _known: ServerCache
-    # Asks the forest's owner, if that is in this process.
+    # The function that asks the forest's owner, if the owner is in this process.
     _ask_owner: Any = None
 
     article = _Method(articles.article)
@@ -128,13 +128,13 @@ class _Reading:
 class Reader(_Reading):
     """Reads indices of articles. May be shared between threads if its client may.
 
-    Besides what its docstring says, a method may raise:
+    Besides the errors in its docstring, a method may raise:
 
     Raises:
         ArticleNotFound: No article has that id, or it has no root.
         SettingError: A value is invalid, or a page lies too deep.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
+        IndexNotReady: The index is missing, or lacks esdedup's fields.
+        ServerError: Elasticsearch does not answer, or rejects the request.
     """
 
     @checked
@@ -148,15 +148,15 @@ class Reader(_Reading):
         overrides: Overrides = NO_OVERRIDES,
         refresh_interval_s: float = 0.0,
     ) -> None:
-        """Read with a client. Nothing is sent yet.
+        """Create a reader, without sending a request.
 
         Args:
             client: Closed by the caller.
-            fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
-            forest: The forest's index; None: the one that an index keeps, else ``esdedup-forest``. Only
-                `similar_to_text`, `left_out` and `explain` need it.
-            profile: The profile that the forest was made with, or its name; only those need it.
-            overrides: The overrides that the forest is fed with; only those need them.
+            fields: The names of the articles' fields; by default those that an index stores, see `fields`.
+            forest: The forest's index; by default the name that an index stores, else ``esdedup-forest``.
+                Only `similar_to_text`, `left_out` and `explain` use it.
+            profile: The forest's profile, or its name; only these methods use it.
+            overrides: The overrides of the process that feeds the forest; only these methods use them.
             refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
 
         Raises:
@@ -184,7 +184,7 @@ class AsyncReader(_Reading):
         overrides: Overrides = NO_OVERRIDES,
         refresh_interval_s: float = 0.0,
     ) -> None:
-        """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
+        """Create a reader with an async client, which the caller closes; see `Reader` for the parameters."""
         self._client = client
         self._scope = ForestScope(
             fields=fields, given_forest=forest, profile=get_profile(profile), overrides=overrides
@@ -203,9 +203,9 @@ class AsyncReader(_Reading):
 
     @checked
     def with_client(self, client: AsyncElasticsearch) -> "AsyncReader":
-        """Return a reader that differs in its client, such as one with another caller's credentials.
+        """Return a copy of this reader with another client, such as one with another caller's credentials.
 
-        Both know what either has read of mappings and of learned boilerplate; all else is asked each time.
+        The two share the mappings and the learned boilerplate that either has read, and nothing else.
 
         Args:
             client: Closed by the caller.

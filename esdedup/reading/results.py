@@ -1,4 +1,4 @@
-"""What a reader returns: frozen pydantic models, which also describe the JSON API."""
+"""The results of a reader: frozen pydantic models, which also describe the JSON API."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ from esdedup.text.left_out import LeftOut
 
 @functools.cache
 def examples() -> Any:
-    """Return examples for the description of the API, by the names of their models."""
+    """Return the examples in the description of the API, by the names of their models."""
     return json.loads((resources.files("esdedup.reading") / "examples.json").read_text("utf-8"))
 
 
@@ -33,18 +33,18 @@ class Article(Result, frozen=True):
     id: str
     index: str
     root: str | None
-    """The cluster; None if the article was not indexed through esdedup."""
+    """The root that names its cluster; None if the article was not indexed through esdedup."""
     title: str | None
-    """Several, in a list, are joined by commas; None if it is blank."""
+    """The title, or the titles joined by commas if it has several; None if it is blank."""
     published_at: Any = None
-    """As stored in the article, in whatever form."""
+    """As stored in the article; ISO 8601 if only its index can parse the stored form."""
     arrived_at: str | None = None
-    """When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed."""
+    """When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible."""
     source: Any = None
     """As stored in the article; a list if it has several."""
     url: str | None = None
     included: dict[str, Any] | None = None
-    """The further fields that were asked for (`source_includes`), by name, as stored; None without that."""
+    """The fields requested by `source_includes`, by name, as stored; None if none were requested."""
 
 
 class TextPart(Result, frozen=True):
@@ -56,16 +56,16 @@ class TextPart(Result, frozen=True):
 
 
 class Snippet(Result, frozen=True):
-    """What an article's title and text say about a search."""
+    """An article's title and a part of its text, with the searched words marked."""
 
     title: tuple[TextPart, ...]
     text: tuple[TextPart, ...]
-    """Some 180 characters around searched words, without markup; the beginning if they are not there. An
-    ellipsis stands where a sentence is cut."""
+    """About 180 characters around searched words, without markup; the beginning of the text if it has none of
+    them. An ellipsis shows where a sentence is cut off."""
 
 
 class SimilarArticle(Article, frozen=True):
-    """An article of the same cluster as another one."""
+    """An article of a cluster, compared with another article or text."""
 
     resemblance: float | None = None
     """Estimated share of common wording, 0 to 1 (profile `verified`)."""
@@ -81,38 +81,38 @@ class SourceCount(Result, frozen=True):
 
 
 class SameHeadline(Result, frozen=True):
-    """Other stories with an article under a row's headline: the event in other words, or another column."""
+    """Other stories with a row's headline: other accounts of the event, or issues of a regular column."""
 
     stories: int = 0
-    """How many, at most 100; 0 if the title has fewer than five words or ten East Asian characters."""
+    """Their number, at most 100; 0 if the title has fewer than five words or ten East Asian characters."""
     rows: tuple[Article, ...] = ()
-    """The newest article under that headline of each story, the newest of these first; at most 3."""
+    """The newest article of each story with that headline, newest first; at most 3."""
 
 
 class RowDetails(Result, frozen=True):
-    """What a row of a list unfolds to: its text, and its cluster at a glance."""
+    """The details of a row: a snippet of its text, and a summary of its cluster."""
 
     snippet: Snippet
     earliest: Article | None
-    """Who had it first: the earliest article of the cluster, matching or not. Here and below, None if the
-    cluster was deleted meanwhile."""
+    """The earliest article of the cluster, matching or not. Here and below, None if the cluster has just been
+    deleted."""
     latest: Article | None
     """The newest article of the cluster, matching or not."""
     most_different: SimilarArticle | None
-    """The article of the cluster whose text differs most from the one shown, of 24 versions at most; None if
-    there is no other text, or if that cannot be computed."""
+    """The article whose text differs most from the one shown, among at most 24 versions in the cluster; None
+    if there is no other text, or if texts cannot be compared."""
     largest_sources: tuple[SourceCount, ...]
-    """The sources with the most articles of the cluster, at most 5; empty if it has one article only, or if
+    """The sources with the most articles of the cluster, at most 5; empty if it has only one article, or if
     sources cannot be counted."""
     spread: tuple[int, ...]
     """How many articles were published in each of 24 equal spans of time from `first` to `last`; empty if
-    these do not differ."""
+    these two times are equal."""
     same_headline: SameHeadline = SameHeadline()
-    """Stories apart from this one that have its headline, matching or not."""
+    """Other stories with the same headline, matching or not."""
     excerpts: int = 0
-    """How many articles of other clusters quote a part of the story; `similar` has them."""
+    """How many articles of other clusters quote a part of the story; `similar` returns some of them."""
     excerpt_of: Article | None = None
-    """Who had first the story that this one quotes a part of; None if it quotes none."""
+    """The earliest article of the story that this one quotes a part of; None if it quotes none."""
 
 
 class Row(Article, frozen=True):
@@ -129,9 +129,9 @@ class Row(Article, frozen=True):
     last: str | None = None
     """When the last article of the cluster was published."""
     new_articles: int | None = None
-    """How many articles of the cluster have arrived since the moment asked for; None if none was."""
+    """How many articles of the cluster have arrived since the requested time; None if none was requested."""
     details: RowDetails | None = None
-    """None unless details were asked for."""
+    """None unless details were requested."""
 
 
 class Page(Result, frozen=True):
@@ -143,26 +143,26 @@ class Page(Result, frozen=True):
     total_rows_exact: bool
     """True if `total_rows` is a count, false if it is an estimate."""
     total_articles: int
-    """All matching articles with a root, including those of rows that are left out."""
+    """All matching articles with a root, including those of clusters that filters leave out."""
     not_set_up: tuple[str, ...] = ()
-    """Indices behind the name that nobody has set up: their articles are left out."""
+    """Indices behind the name that are not set up, and whose articles are left out."""
     not_enriched: int
-    """Further articles that match, but are in no row: esdedup has not enriched them yet."""
+    """Further matching articles that are in no row, because esdedup has not enriched them yet."""
     new_articles: int | None = None
-    """How many of `total_articles` have arrived since the moment asked for; None if none was."""
+    """How many of `total_articles` have arrived since the requested time; None if none was requested."""
     order_exact: bool
     """False if the order by count is approximate, which can happen on several shards."""
     cut_short: bool
-    """True if the page ends before it is full, as most of the articles read are not rows of this list; `next`
-    goes on after them."""
+    """True if the page is not full because most of the articles read are not rows of this list; `next`
+    continues after them."""
     page: int
     """From 1."""
     size: int
     sort: str
     """The sort that was used: the one requested, or the default."""
     next: str | None = None
-    """The cursor of the next page; None on the last page, and at row 10,000, where sorts by relevance and by
-    count end as numbered pages do."""
+    """The cursor of the next page; None on the last page. Sorts by relevance and by count end at row 10,000,
+    as numbered pages do."""
 
 
 class Excerpt(Article, frozen=True):
@@ -173,48 +173,48 @@ class Excerpt(Article, frozen=True):
 
 
 class Excerpts(Result, frozen=True):
-    """The clusters whose texts are a part of a story, too small a part to belong to its cluster."""
+    """The clusters whose text is a part of a story, but too small a part to belong to its cluster."""
 
     articles: int = 0
-    """All articles of these clusters. No other number counts them."""
+    """The number of articles in these clusters; no other count includes them."""
     clusters: int = 0
-    """At most 10,000."""
+    """The number of these clusters, counted up to 10,000."""
     rows: tuple[Excerpt, ...] = ()
-    """The first article of each cluster, the newest of these first; at most 20."""
+    """The first article of each cluster, newest first; at most 20."""
 
 
 class QuotedStory(Result, frozen=True):
-    """The cluster that contains the text of another one."""
+    """The cluster whose text contains that of another cluster."""
 
     root: str
     articles: int
     """How many articles it has; 0 if they were deleted, or are in other indices."""
     first: Article | None
-    """Who had it first; None if it has no article."""
+    """Its earliest article; None if it has none."""
 
 
 class StoryPage(Result, frozen=True):
-    """What all pages about a cluster have."""
+    """The common fields of all results about a cluster."""
 
     root: str | None
-    """The cluster; None for a text that belongs to none, and for the articles with a fingerprint."""
+    """The root; None for a text that belongs to no cluster, and for articles found by their fingerprint."""
     excerpt_of: QuotedStory | None = None
     """The cluster that this one quotes a part of; None if it quotes none."""
     excerpts: Excerpts = Excerpts()
-    """Those who quote a part of it."""
+    """The clusters that quote a part of it."""
     is_placeholder: bool = False
-    """Whether it seems to be a short text that several sites serve in the place of articles: titles are
-    unrelated. An override can declare it boilerplate."""
+    """Whether it seems to be a short text that several sites serve in place of articles, with unrelated
+    titles. An override can declare it boilerplate."""
     not_set_up: tuple[str, ...] = ()
-    """Indices behind the name that nobody has set up: their articles are left out."""
+    """Indices behind the name that are not set up, and whose articles are left out."""
 
 
 class SimilarPage(StoryPage, frozen=True):
     """Articles of a cluster, or with a fingerprint, newest first."""
 
     root_exact: bool = True
-    """Of a text that was looked up: false if the forest's nodes are in the memory of its owner, and another
-    process answers. Then the cluster is what stored articles show, and one that was deleted shows nothing."""
+    """False if the cluster of a text was inferred from stored articles, without those that were deleted,
+    because the forest's nodes are in the memory of another process, its owner."""
     total: int
     """Articles on all pages."""
     rows: tuple[SimilarArticle, ...]
@@ -224,11 +224,11 @@ class SimilarPage(StoryPage, frozen=True):
     next: str | None = None
     """The cursor of the next page; None on the last page."""
     left_out: LeftOut | None = None
-    """Of a text that was looked up: what was left out of it as boilerplate; None if nothing is to be."""
+    """The boilerplate left out of a text; None for articles, and if the profile keeps boilerplate."""
 
 
 class Source(Result, frozen=True):
-    """What one source published in a cluster."""
+    """The articles of one source in a cluster."""
 
     source: Any
     """The name; None stands for articles without a source."""
@@ -259,24 +259,24 @@ class FullArticle(Article, frozen=True):
 
     text: str
     site: str | None = None
-    """The host of its address, else its source, or what its field for the site has."""
+    """The host of its address, else its source; if the articles have a field for the site, only its value."""
     fingerprint: str | None = None
-    """Of its text, which also names its node in the forest; None if the text has none."""
+    """The fingerprint of its text, which is also the id of its node in the forest; None if it has none."""
     bands: tuple[str, ...] = ()
-    """The keys under which it is found by others; texts that are nearly the same share most of them."""
+    """The keys by which other texts find it; nearly identical texts share most of them."""
     profile: str | None = None
-    """What the fingerprint was computed with."""
+    """The profile with which the fingerprint was computed."""
     seq: int | None = None
-    """The number of its arrival in its forest."""
+    """Its arrival number in its forest."""
     part_of: str | None = None
-    """The root of the cluster that its own quotes a part of; None if it quotes none."""
+    """The root of the cluster that its own cluster quotes a part of; None if it quotes none."""
 
 
 class TimelineStep(Result, frozen=True):
     """One interval of a timeline."""
 
     start: str
-    """When it starts, ISO 8601, in UTC or the zone that was asked for."""
+    """When it starts, ISO 8601, in UTC or the requested time zone."""
     end: str
     """When it ends, exclusive."""
     articles: int
@@ -286,17 +286,17 @@ class TimelineStep(Result, frozen=True):
 
 
 class Timeline(Result, frozen=True):
-    """How many articles of a cluster were published in each interval, by whom first and by whom most."""
+    """How many articles were published in each interval, the earliest article, and the largest source."""
 
     interval_ms: int
-    """The length of each step, milliseconds; of a calendar's, about: a day may have 23 hours."""
+    """The length of each step in milliseconds; approximate for calendar steps: a day may have 23 hours."""
     steps: tuple[TimelineStep, ...]
     """From the first article to the last, without gaps; empty if no article has a time."""
     last: str | None = None
-    """When the last article was published, ISO 8601, which is within the last step."""
+    """When the last article was published, ISO 8601; this is within the last step."""
     earliest: Article | None = None
-    """Who had it first; None if there is no such cluster."""
+    """The earliest article; None if there is no such cluster."""
     largest_source: Any = None
-    """The source with the most articles; None if none has one, or the source field cannot be counted."""
+    """The source with the most articles; None if no article has one, or sources cannot be counted."""
     largest_source_articles: int = 0
-    """How many of the articles are from it."""
+    """How many articles it published."""

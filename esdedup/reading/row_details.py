@@ -1,6 +1,6 @@
-"""Details of the rows of a page, in two requests for all rows.
+"""Reads the details of all rows of a page in two requests.
 
-Elasticsearch's highlighter finds the lines around the searched words; it marks words in markup too, which
+Elasticsearch's highlighter finds the text around the searched words. It also marks words in markup, which
 readers do not see.
 """
 
@@ -29,31 +29,31 @@ from esdedup.text.normalise import visible_text
 from esdedup.text.parsed import are_headlines
 from esdedup.times import time_ms
 
-_Asked = TypeVar("_Asked")
+_Item = TypeVar("_Item")
 
 _STEPS = 24
-# Times the buckets of each cluster, some 60, this stays far below Elasticsearch's limit on buckets.
+# A cluster needs about 60 buckets, so this stays far below Elasticsearch's limit on buckets.
 _CLUSTERS_IN_A_SEARCH = 60
-# Headlines in a search, and characters read of each: their words stay below the terms that a query may have,
-# 1,024 on a small server.
+# The most headlines in a search, and characters of each, so that a query has fewer words than its limit of
+# terms, 1,024 on a small server.
 _HEADLINES_IN_A_SEARCH, _MOST_OF_A_HEADLINE = 10, 90
 _SOURCES = 5
 _VERSIONS = 24
-# Sources that each shard sends: the counts of the largest are exact if no shard has more.
+# Sources that each shard sends; the largest counts are exact if no shard has more sources.
 _SOURCES_OF_A_SHARD = 1_000
-# Stories with the same headline: those that are counted, and those that are shown.
+# How many stories with the same headline are counted, and how many of them are shown.
 _NAMESAKES, _NAMESAKES_SHOWN = 100, 3
 
-# The characters of a snippet.
+# The length of a snippet in characters.
 _LENGTH = 180
-# In a longer text, words are sought only at the beginning.
+# In a longer text, words are highlighted only in this many characters at the beginning.
 _MOST_ANALYSED = 100_000
-# Around a searched word: characters for private use, which no text that is exchanged has.
+# Characters for private use, which published texts do not contain, mark the searched words.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARKS = re.compile(f"([{_BEGIN}{_END}])")
-# A full stop, in one script or another, and what may close a sentence after it.
+# The punctuation that ends a sentence in various scripts, with closing quotes and brackets.
 _SENTENCE_END = re.compile(r"""[.!?…。！？｡؟।]["'”’»)\]」』】）]*\Z""")
-# A tag that the snippet cuts: its end, or its beginning.
+# The end or the beginning of a tag that the snippet cuts in two.
 _REST_OF_TAG = re.compile(r"""\A[^<>]*["'/]\s*>|<[a-zA-Z/!][^<>]*\Z""")
 
 _Place = tuple[str, str]
@@ -90,9 +90,10 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
         hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")
         if hit and cluster and (other := _most_different(hit, cluster, fields)):
             different[row.index, row.id] = other
-    asked = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
-    asked += [articles_of_each(roots, fields.root, fields=fields)] if roots else []
-    versions, answers = yield from carrying(_similar_articles(different, request), request.searched, *asked)
+    searches = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
+    searches += [articles_of_each(roots, fields.root, fields=fields)] if roots else []
+    most_different = _similar_articles(different, request)
+    versions, answers = yield from carrying(most_different, request.searched, *searches)
     namesakes = {
         place: SameHeadline(stories=stories[place], rows=tuple(queries.articles_in(answer, fields)))
         for place, answer in zip(stories, answers, strict=False)
@@ -121,15 +122,15 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
     return tuple(detailed)
 
 
-def _of_each(parts: Sequence[Sequence[_Asked]], answers: Sequence[Any]) -> Iterator[tuple[_Asked, Any]]:
-    """Yield the items of a request in parts, each part with its aggregation."""
+def _of_each(parts: Sequence[Sequence[_Item]], answers: Sequence[Any]) -> Iterator[tuple[_Item, Any]]:
+    """Yield each item with its aggregation, from one answer for each part."""
     for part, answer in zip(parts, answers, strict=True):
-        for at, asked in enumerate(part):
-            yield asked, answer["aggregations"][_cluster_name(at)]
+        for at, item in enumerate(part):
+            yield item, answer["aggregations"][_cluster_name(at)]
 
 
 def _spans_ms(row: Row) -> tuple[int, int] | None:
-    """Return when the spans begin in which articles of a cluster are counted, and their length, or None."""
+    """Return the start and the length of the spans in which articles of a cluster are counted, or None."""
     first_ms, last_ms = time_ms(row.first), time_ms(row.last)
     if first_ms is None or last_ms is None or last_ms <= first_ms:
         return None
@@ -159,7 +160,7 @@ def _spread(row: Row, found: dict[str, Any]) -> tuple[int, ...]:
     counts = [0] * _STEPS
     for bucket in found["spread"]["buckets"]:
         step = (int(bucket["key"]) - first_ms) // length_ms
-        # The first and the last time are known to the second, and articles may have arrived meanwhile.
+        # `first` and `last` are whole seconds, and more articles may have arrived since they were read.
         counts[min(max(step, 0), _STEPS - 1)] += bucket["doc_count"]
     return tuple(counts)
 
@@ -181,7 +182,7 @@ def _most_different(
 def _similar_articles(
     different: Mapping[_Place, tuple[queries.Hit, dict[str, Any]]], request: ListRequest
 ) -> Requests[dict[_Place, SimilarArticle]]:
-    """Read the most different version of each row's article, by the place of that article."""
+    """Read the most different versions, by the place of the article that each row shows."""
     if not different:
         return {}
     ids = {hit["_id"] for hit, _ in different.values()}
@@ -191,13 +192,13 @@ def _similar_articles(
     return {
         of: SimilarArticle(**queries.values_of(found[queries.place_of(hit)], request.fields), **measure)
         for of, (hit, measure) in different.items()
-        # The article may have been deleted meanwhile.
+        # The article may have been deleted since it was found.
         if queries.place_of(hit) in found
     }
 
 
 def namesakes_body(rows: Sequence[Row], *, fields: Fields) -> Query:
-    """Return the search that counts, for each row, the other stories under its headline."""
+    """Return the search that counts, for each row, the other stories with its headline."""
     terms = {"field": fields.cluster, "size": _NAMESAKES, "execution_hint": "map"}
     counted: Query = {UNREAD: {"terms": terms}, "stories": queries.number_of_unread()}
     return queries.aggregation(
@@ -210,14 +211,14 @@ def namesakes_body(rows: Sequence[Row], *, fields: Fields) -> Query:
 
 
 def _titled(row: Row, fields: Fields) -> Query:
-    """Return the query for articles with a row's title in theirs, which may have more around it."""
-    # A title that was not indexed through esdedup may have a lone surrogate, which no request can have.
+    """Return the query for articles whose title contains a row's title."""
+    # A title that was not indexed through esdedup may have a lone surrogate, which cannot be sent.
     whole = (row.title or "").encode(errors="replace").decode()
     title = whole[:_MOST_OF_A_HEADLINE]
     if title != whole:
-        # Cut between words, where spaces separate them.
+        # Cut between words, if spaces separate them.
         title = title.rpartition(" ")[0] or title
-    # Lenient: fields without phrases match nothing.
+    # With `lenient`, a field that does not support phrases matches nothing.
     return {"multi_match": {"query": title, "fields": [fields.title], "type": "phrase", "lenient": True}}
 
 
@@ -226,7 +227,7 @@ def _namesakes(row: Row, fields: Fields) -> Query:
 
 
 def _newest_namesakes(row: Row, fields: Fields) -> Query:
-    """Return the search for the newest article of some other stories under a row's headline."""
+    """Return the search for other stories with a row's headline, and the newest such article of each."""
     return {
         "query": queries.within(_namesakes(row, fields), fields),
         "sort": queries.order("newest", fields),
@@ -252,17 +253,17 @@ def clusters_body(rows: Sequence[Row], *, source_field: str | None, fields: Fiel
 
 
 def _cluster_name(number: int) -> str:
-    """Return the name of the aggregation for a cluster; a root cannot always be one."""
+    """Return the name of a cluster's aggregation; a root may be invalid as a name."""
     return f"cluster-{number}"
 
 
 def _aggregations(row: Row, source_field: str | None, fields: Fields) -> Query:
-    # By key: a selection of very many versions that is independent of their content.
+    # Sorted by key, a selection of very many versions is independent of their content.
     by_fingerprint = {
         "field": fields.fingerprint,
         "size": _VERSIONS,
         "order": {"_key": "asc"},
-        # Else hits would be collected for every version of a large cluster, and most of them thrown away.
+        # Otherwise Elasticsearch would collect hits for every version of a large cluster, and discard most.
         "collect_mode": "breadth_first",
     }
     version = queries.first_hit("oldest", fields, queries.signature_read(fields))
@@ -297,7 +298,7 @@ def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -
 
 
 def snippets_of(rows: Sequence[Row], hits: Sequence[queries.Hit], *, fields: Fields) -> list[Snippet]:
-    """Return the snippet of each row from the hits of that search."""
+    """Return the snippet of each row from the hits of the search `snippets_body`."""
     found = {queries.place_of(hit): hit.get("highlight", {}) for hit in hits}
     snippets = []
     for row in rows:
@@ -311,12 +312,11 @@ def snippets_of(rows: Sequence[Row], hits: Sequence[queries.Hit], *, fields: Fie
 
 def _with_ellipses(fragment: str) -> str:
     """Return a snippet as readers see it, with ``…`` where the highlighter has cut a sentence."""
-    letters = _MARKS.sub("", fragment)
-    # The visible text on one line.
+    plain = _MARKS.sub("", fragment)
     shown = " ".join(visible_text(_REST_OF_TAG.sub(" ", fragment)).split())
     seen = _MARKS.sub("", shown)
-    begins_within = letters != fragment and seen[:1].islower()
-    stops_within = len(letters) >= _LENGTH and not _SENTENCE_END.search(seen)
+    begins_within = plain != fragment and seen[:1].islower()
+    stops_within = len(plain) >= _LENGTH and not _SENTENCE_END.search(seen)
     return "…" * begins_within + shown + "…" * stops_within
 
 

@@ -21,9 +21,9 @@ from esdedup.fields import Fields
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
 _SUBFIELD = "keyword"
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
-# Elasticsearch takes 4,096 bytes of method, path and parameters.
+# Elasticsearch accepts 4,096 bytes of method, path and parameters.
 _MAX_NAMES_LENGTH = 3_000
-# Fields of the dedup object: an index without them was set up before there were excerpts.
+# Fields of the dedup object that indices set up by a version without excerpts do not have.
 _OPTIONAL = ("part_of", "has_part")
 LANGUAGE_FIELDS = ("language", "lang")
 """Names of fields for the language of an article."""
@@ -32,40 +32,40 @@ IndexName = Annotated[str, "An index, alias or pattern."]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """The sizes at which estimates replace exact counts, and reading ends. Tests make them small."""
+    """The sizes above which counts are estimated or reading stops. Tests use small ones."""
 
-    # Up to this many matching articles, their roots are visited one by one.
+    # Up to this many matching articles, only the roots of matches are visited.
     few_articles: int = 10_000
-    # With more matching articles than this, rows are estimated from some partitions of all roots.
+    # Above this many matching articles, the number of rows is estimated from some of the 256 partitions.
     many_articles: int = 300_000
-    # How many of the 256 partitions; the estimate is off by a few per cent.
+    # The number of partitions in that estimate, whose error is a few per cent.
     estimate_partitions: int = 8
-    # A page by time is cut short when it has read this many articles, and `read_articles_a_row` more for each
-    # row on it and before it: after some seconds. Where most articles are reprints, a row needs some 4.
+    # A page sorted by time is cut short after reading this many articles, plus `read_articles_a_row` for each
+    # row up to its end; that takes some seconds. If most articles are reprints, a row needs about 4.
     read_articles: int = 20_000
     read_articles_a_row: int = 5
-    # In larger indices, the newest are looked for in a span of time that has, on average, `span_margin` times
-    # as many as needed, since articles come unevenly.
+    # In larger indices, the newest articles are searched in a span of time that would contain `span_margin`
+    # times as many as needed if articles were spread evenly over time.
     spanned_articles: int = 20_000
     span_margin: float = 50
     # Up to this many rows are counted; more are estimated.
     exact_rows: int = 10_000
-    # About how many roots are inspected to estimate how many rows have the numbers that are asked for.
+    # About how many roots are inspected to estimate how many rows pass the filters by count.
     inspected_roots: int = 8_000
-    # If the roots for one page do not prove an order by count, each shard next sends at least this many.
+    # If the first roots do not prove the order by count, each shard next sends at least this many.
     first_roots: int = 1_000
-    # Roots that all shards together may send to prove an order.
+    # The most roots that all shards together send to prove an order.
     sent_roots: int = 300_000
-    # Roots in one answer, and in one query: one less than Elasticsearch's limit on buckets.
+    # The most roots in one answer or query: one less than Elasticsearch's limit on buckets.
     max_roots: int = limits.MAX_BUCKETS - 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadyIndex:
-    """The indices behind a name that were set up, and what their mappings show."""
+    """The indices behind a name that are set up, and the properties that their mappings show."""
 
     name: str
-    # The name to search; or these indices, if others behind the name were not set up.
+    # The name, or the names of these indices if others behind the name are not set up.
     index: str
     not_set_up: tuple[str, ...]
     # The names of the articles' fields.
@@ -74,14 +74,14 @@ class ReadyIndex:
     source_field: str | None
     # True for one index with articles routed by root: then each cluster is on one shard.
     is_routed_by_root: bool
-    # By index.
+    # The mapping of each index.
     mappings: dict[str, dict[str, Any]]
-    # Those of title, text and source that cannot be searched, each with an index that does not map it.
+    # The title, text and source fields that cannot be searched, each with an index that does not map it.
     unsearchable: dict[str, str]
 
     @property
     def keyword_fields(self) -> list[str]:
-        """Keyword fields that all indices have, besides known ones; languages and short names first."""
+        """Further keyword fields that all indices have; languages first, then short names."""
         return _languages_first(set.intersection(*self._keyword_fields_of_each()))
 
     @property
@@ -95,7 +95,7 @@ class ReadyIndex:
 
     @property
     def former_objects(self) -> list[str]:
-        """The objects with the roots that articles had before migrations, the latest first."""
+        """The objects with the roots that articles had before migrations, newest first."""
         former = dict.fromkeys(each for mapping in self.mappings.values() for each in former_objects(mapping))
         return [*reversed(former)]
 
@@ -125,25 +125,25 @@ class ReadyIndex:
         return self.source_field
 
     def refuse_unsearchable(self, *names: str) -> None:
-        """Make sure that articles can be found by one of some fields, of title, text and source."""
+        """Raise `IndexNotReady` unless one of the fields, of title, text and source, can be searched."""
         if self.unsearchable.keys() >= set(names):
             index = self.unsearchable[names[0]]
             raise IndexNotReady(
-                f"the index {index!r} does not map the field {' or '.join(map(repr, names))}, so nothing is "
-                "found by it: name the field that the articles have, and set the index up with that name, "
-                "which maps it; articles that are in the index already have to be indexed again",
+                f"the index {index!r} does not map the field {' or '.join(map(repr, names))}, so it cannot "
+                "be searched: set the index up with the name of the field that its articles have, which maps "
+                "the field, and index the existing articles again",
                 index=index,
             )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """A reader's configuration: the names of the articles' fields, and from what sizes on it estimates."""
+    """A reader's configuration: the names of the articles' fields, and the sizes above which it estimates."""
 
-    # None: those that an index keeps.
+    # None means the names that an index stores.
     fields: Fields | None = None
     tuning: Tuning = Tuning()
-    # By name, the mappings that were checked last and the result, to save each request the check.
+    # The mappings that were checked last, and the result, so that they are not checked for each request.
     _checked: dict[str, tuple[dict[str, Any], ReadyIndex]] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )
@@ -179,12 +179,12 @@ class Scope:
         return ready
 
     def fields_of(self, index: IndexName) -> Requests[Fields]:
-        """Return the names of the fields of an index's articles: those given, else those that it keeps.
+        """Return the names of the articles' fields: those given to the reader, else those the index stores.
 
-        `setup` makes an index keep them. One that keeps none has the usual names, those of ``Fields()``.
+        `setup` stores them. An index that stores none has the default names, those of ``Fields()``.
 
         Raises:
-            IndexNotReady: The index is missing, or there are several that keep different names.
+            IndexNotReady: The index is missing, or several indices store different names.
         """
         mappings = yield from mappings_of(index)
         refuse_forests(mappings)
@@ -210,12 +210,12 @@ def mappings_of(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dic
 
 
 def _refuse_inseparable(name: str, other: str, mappings: Iterable[str]) -> Requests[None]:
-    """Refuse to name indices instead of an alias with a filter, which would be lost."""
+    """Raise `IndexNotReady` if an alias cannot be replaced by the names of its other indices."""
     filtered = yield ReadFilters(index=name)
     if filtered or len(",".join(mappings)) > _MAX_NAMES_LENGTH:
         raise IndexNotReady(
             f"the index {other!r} behind {name!r} is not set up, and cannot be left out, since "
-            f"{'the alias has a filter' if filtered else 'the others are too many to be named'}",
+            f"{'the alias has a filter' if filtered else 'there are too many other indices to name'}",
             index=other,
             missing_fields=(Fields().root,),
         )
@@ -233,9 +233,9 @@ def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | 
 
 
 def _unsearchable(mappings: dict[str, dict[str, Any]], fields: Fields) -> dict[str, str]:
-    """Return which of title, text and source no search finds, each with an index that does not map it.
+    """Return the title, text and source fields that cannot be searched, each with an index that lacks it.
 
-    A field is mapped when the first article has it; that counts only if all indices lack it.
+    A dynamic mapping adds a field with the first article that has it, so all such indices must lack it.
     """
     found: dict[str, str] = {}
     for name in (fields.title, fields.text, fields.source):
@@ -251,21 +251,21 @@ def _languages_first(names: Iterable[str]) -> list[str]:
 
 
 def is_language(name: str) -> bool:
-    """Return whether a field has, by its name, the language of an article."""
+    """Return whether a field, judging by its name, contains the language of an article."""
     return name.removesuffix(f".{_SUBFIELD}").rpartition(".")[2].lower() in LANGUAGE_FIELDS
 
 
 def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield fields and those in objects with their full names; subfields repeat their field, and are not."""
+    """Yield fields, including those in objects, with their full names; skip subfields."""
     for name, mapping in properties.items():
         yield parent + name, mapping
-        # The objects of a nested field are documents of their own, which no plain filter finds.
+        # The objects of a nested field are separate documents, which plain filters do not find.
         if mapping.get("type") != "nested":
             yield from _with_names(mapping.get("properties", {}), f"{parent}{name}.")
 
 
 def _chosen_by(name: str, mapping: Mapping[str, Any]) -> str | None:
-    """Return the field to filter by: itself, or the keyword subfield of a language."""
+    """Return the field to filter by: itself, or the keyword subfield of a language; None if it has none."""
     if mapping.get("type") == "text" and is_language(name):
         name, mapping = f"{name}.{_SUBFIELD}", mapping.get("fields", {}).get(_SUBFIELD, {})
     can_be_chosen = (

@@ -19,29 +19,29 @@ Values = str | Sequence[str]
 """One value of a field, or several: an article must have one of them."""
 Words = Annotated[
     str | None,
-    """All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
-        ``begin*`` and ``(group)`` mean what they do in most search boxes. No input is an error.""",
+    """Words that must all be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
+        ``begin*`` and ``(group)`` work as in most search boxes. Every input is valid.""",
 ]
 Since = Annotated[str | None, "The first moment, inclusive, ISO 8601."]
-Until = Annotated[str | None, "The last moment, inclusive, ISO 8601; a day without a time lasts to its end."]
+Until = Annotated[str | None, "The last moment, inclusive, ISO 8601; a day without a time is included whole."]
 OneOfSources = Annotated[
     Values | None, "The exact name of a source, or of several: an article must have one of them."
 ]
 Where = Annotated[
     Mapping[str, Values] | None,
     """Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
-        an article must have one in each of the fields. `overview` says which fields there are.""",
+        an article must have one of the values in each field. `overview` returns the fields.""",
 ]
 TimeZoneName = Annotated[
-    str, "Of days, of times without a zone, and of calendars: an IANA name, as ``Asia/Shanghai``."
+    str, "The zone of days, times without a zone, and calendars: an IANA name, such as ``Asia/Shanghai``."
 ]
 
 _MOST_NAMED = 10
-# The operators of `simple_query_string` that people know; it raises no syntax errors.
+# The common operators of `simple_query_string`, which never raises syntax errors.
 _OPERATORS = "AND|ESCAPE|NOT|OR|PHRASE|PRECEDENCE|PREFIX|WHITESPACE"
-# A quoted phrase, whose end may be missing; or a word.
+# A quoted phrase, whose closing quote may be missing, or a word.
 _PIECES = re.compile(r'"[^"]*"?|[^\s"]+')
-# The characters before and after the letters of a word.
+# A word, with the operators before and after it.
 _WORD = re.compile(r"(?P<before>[-+|(]*)(?P<word>.*?)(?P<after>[*)|+]*)")
 
 _IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -52,7 +52,7 @@ Choices = Mapping[str, tuple[str, ...]]
 
 
 def filters_of(choices: Choices, *, but: str | None = None) -> list[Query]:
-    """Return the filters for articles that have the chosen values, `but` for those of one field."""
+    """Return the filters for articles with the chosen values, ignoring the choices in the field `but`."""
     return [
         {"term": {field: values[0]}} if len(values) == 1 else {"terms": {field: list(values)}}
         for field, values in choices.items()
@@ -61,7 +61,7 @@ def filters_of(choices: Choices, *, but: str | None = None) -> list[Query]:
 
 
 def distinct(name: str, values: Values | None) -> tuple[str, ...]:
-    """Return each of the values of a field once; none if there are none, or only an empty one."""
+    """Return the distinct values of a field; an empty string means no value."""
     if not values:
         return ()
     found = tuple(dict.fromkeys([values] if isinstance(values, str) else values))
@@ -87,7 +87,7 @@ def values_by_field(conditions: Sequence[str]) -> dict[str, list[str]]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchForm:
-    """What a search form asks for; its values are those of `search_query`."""
+    """The values of a search form; they are the parameters of `search_query`."""
 
     words: str | None = None
     since: str | None = None
@@ -97,7 +97,7 @@ class SearchForm:
     zone: ZoneInfo = ZoneInfo("UTC")  # noqa: RUF009 - immutable
 
     def choices(self, ready: ReadyIndex) -> Choices:
-        """Return the chosen values; raise if the index cannot be searched for something that is asked."""
+        """Return the chosen values; raise an error if the index cannot be searched for one of them."""
         found: dict[str, tuple[str, ...]] = {}
         if sources := distinct("source", self.source):
             ready.refuse_unsearchable(ready.fields.source)
@@ -111,7 +111,7 @@ class SearchForm:
         return found
 
     def query(self, fields: Fields, filters: Sequence[Query] = ()) -> Query | None:
-        """Return the query for words, times, and what else must match; None if there is nothing."""
+        """Return the query for words, times, and further filters; None if there are none of these."""
         matched = list(filters)
         bounds = {
             "gte": moment_ms(self.since, self.zone),
@@ -153,10 +153,10 @@ def search_query(
 def words(text: str, fields: Fields) -> Query:
     """Return the query for words in title or text.
 
-    All words must occur; ``"quotes"`` hold a phrase, ``a | b`` is either, ``-word`` excludes, ``wor*`` is the
-    beginning of a word, and parentheses group. Chinese without spaces is one phrase, and so are words with
-    signs between them, such as ``long-term``: the standard analyser would cut both into words anywhere in
-    the text. Where there are no words, such as ``!?``, nothing is found.
+    All words must occur; ``"quotes"`` enclose a phrase, ``a | b`` means either, ``-word`` excludes, ``wor*``
+    is the beginning of a word, and parentheses group. Chinese without spaces becomes a phrase, and so do
+    words joined by signs, such as ``long-term``: otherwise, the standard analyser would split them into words
+    that may be anywhere in the text. Text without words, such as ``!?``, matches nothing.
     """
     if not any(map(_has_words, text)):
         return {"match_none": {}}
@@ -166,7 +166,7 @@ def words(text: str, fields: Fields) -> Query:
             "fields": [f"{fields.title}^2", fields.text],
             "default_operator": "and",
             "flags": _OPERATORS,
-            # A field with another type than text has none of the words.
+            # A field of another type than text matches none of the words.
             "lenient": True,
         }
     }
@@ -177,13 +177,13 @@ def _check_field(name: str, ready: ReadyIndex) -> None:
     if name not in known:
         named = ", ".join(known[:_MOST_NAMED]) + (", …" if len(known) > _MOST_NAMED else "")
         raise SettingError(
-            f"articles in {ready.name!r} cannot be chosen by {name!r:.100}: it is no further keyword field "
-            f"of the index; {f'these are: {named}' if known else 'it has none'}"
+            f"articles in {ready.name!r} cannot be filtered by {name!r:.100}: "
+            f"{f'the further keyword fields are {named}' if known else 'it has no further keyword fields'}"
         )
 
 
 def _phrased(piece: str) -> str:
-    """Return a word as a phrase if the analyser would cut it; all else unchanged."""
+    """Return a word as a phrase if the analyser would split it, and anything else unchanged."""
     found = _WORD.fullmatch(piece)
     if piece.startswith('"') or found is None:
         return piece
@@ -192,7 +192,7 @@ def _phrased(piece: str) -> str:
     if after.startswith("*") or any(sign in word for sign in r"|+()*\""):
         return piece
     if _IDEOGRAPH.fullmatch(word):
-        # Chinese indexed as bigrams is found by a character as prefix.
+        # In Chinese that is indexed as bigrams, a single character is only found as a prefix.
         return f"{before}{word}*{after}"
     is_cut = len(word) > 1 and not (word.isalnum() and word.isascii())
     return f'{before}"{word}"{after}' if is_cut else piece

@@ -1,13 +1,13 @@
 """Finds the articles on a page of the list, for each kind of sort.
 
-By relevance, Elasticsearch collapses the matches to the best one of each cluster.
+For sorts by relevance, Elasticsearch collapses the matches to the best one of each cluster.
 
-By time, articles are read in time order, and the first of each cluster becomes a row. Collapsing would visit
-every match for each page; this visits about as many articles as the page has rows. Earlier pages need not be
-remembered: an article is a row if it is the first match of its cluster, and one search over the clusters on
-the page decides that. So cursors reach any depth. Where few articles become rows (`min_similar`, or reprints
-of what earlier pages show), a page is cut short before the whole index is read; its cursor goes on after the
-last article that was read.
+For sorts by time, articles are read in order of time, and the first of each cluster becomes a row. Collapsing
+would visit every match for each page; this visits about as many articles as the page has rows. It needs no
+record of earlier pages: an article is a row if it is the first match of its cluster, which one search for the
+clusters on the page shows. Therefore cursors reach any depth. If few articles become rows (because of
+`min_similar`, or reprints of earlier rows), a page is cut short before the whole index has been read, and its
+cursor continues after the last article read.
 """
 
 import collections
@@ -38,9 +38,9 @@ def sorted_articles(request: ListRequest, start: Cursor) -> Requests[SortResult]
 
 def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     body_of = bodies.first_of_each_root if request.dedup else bodies.articles
-    # If rows are left out, find those of earlier pages too, to skip them.
+    # If filters leave out rows, find the rows of earlier pages too, to skip them.
     skipped, first = (start.offset, 0) if request.is_filtered else (0, start.offset)
-    # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
+    # One extra row shows whether there is a next page. At Elasticsearch's limit there is none.
     needed = skipped + request.paging.size + 1
     rows: list[Hit] = []
     chunk, is_last = min(needed, limits.MAX_HITS - first), False
@@ -64,7 +64,7 @@ def _rows(hits: list[Hit], request: ListRequest) -> list[tuple[str, Hit | None]]
 
 
 def _by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
-    # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
+    # A numbered page is found by reading the pages before it. One extra row shows if there is a next page.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.paging.size + 1
     left = request.tuning.read_articles + request.tuning.read_articles_a_row * needed
@@ -89,24 +89,23 @@ def _by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
 
 @dataclasses.dataclass(kw_only=True)
 class _TimeReader:
-    """Reads the articles of a list in order of time, some at a time."""
+    """Reads the articles of a list in order of time, in chunks."""
 
     request: ListRequest
-    # The sort values of the last article read; None: it begins with the first.
+    # The sort values of the last article read; None at the beginning of the list.
     place: list[Any] | None
-    # How many articles are read next, and how many may still be read.
+    # The size of the next chunk, and how many articles may still be read.
     chunk: int
     left: int
     is_at_end: bool = False
     # The number of articles read so far, by root.
     _read: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    # Whether articles are sought in a short span of time; False once it had too few.
+    # Whether searches are limited to a short span of time; False once a span had too few articles.
     _is_in_span: bool = True
 
     def next_chunk(self) -> Requests[list[Hit]]:
-        """Read on; return the first article of each cluster that is new, or without dedup all articles."""
+        """Read a chunk; return the first article of each new cluster, or all articles without dedup."""
         since_ms = (yield from self._since_ms()) if self._is_in_span else None
-        # The clusters with the most articles read so far are excluded.
         excluded = [root for root, times in self._read.most_common(_MAX_EXCLUDED) if times > 1]
         request, size = self.request, self.chunk
         body = bodies.articles(
@@ -131,9 +130,9 @@ class _TimeReader:
         return firsts
 
     def _since_ms(self) -> Requests[int | None]:
-        """Return a time that probably has more articles after it than are read next, or None.
+        """Return a time since which there are probably more articles than the next chunk has, or None.
 
-        Where articles arrived in order of time, the newest are slow to find without a range query.
+        If articles were indexed in order of time, finding the newest is slow without a range query.
         """
         request, tuning = self.request, self.request.tuning
         if request.sort != "newest" or request.query is not None:
@@ -144,7 +143,7 @@ class _TimeReader:
         articles = span["hits"]["total"]["value"]
         if first_ms is None or articles < tuning.spanned_articles:
             return None
-        # Few articles have dates in the future.
+        # Count back from the present at the latest: few articles have dates in the future.
         until_ms = min(last_ms, (yield from clock_ms())) if self.place is None else self.place[0]
         since_ms = until_ms - tuning.span_margin * self.chunk * (last_ms - first_ms) / articles
         return int(since_ms) if first_ms < since_ms else None
@@ -162,7 +161,7 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
 
 def _by_count(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     end = min(start.offset + request.paging.size, limits.MAX_HITS)
-    # One more than the page needs shows whether there is a next page.
+    # One extra root shows whether there is a next page.
     found = yield from ranked(request, end + 1)
     return SortResult(
         rows=[(root, None) for root in found.roots[start.offset : end]],

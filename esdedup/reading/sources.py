@@ -1,4 +1,4 @@
-"""The sources in a cluster, and the sources in an index."""
+"""Lists the sources in a cluster, and the sources in an index."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +15,9 @@ from esdedup.reading.paging import PageNumber, PageSize, Paging
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import IndexName, Scope
 
-# Sources of one cluster that are grouped.
+# The most sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
-# Length of a name to look for: each character takes up to five of the 1,000 of a regular expression.
+# The longest part of a name to search for: a regular expression has 1,000 characters, up to five for each.
 _LONGEST_PART = 100
 
 
@@ -66,7 +66,7 @@ def sources(
         sources=tuple(
             _source(name, group, similarity, ready.fields)
             for name, group in zip(names, groups, strict=True)
-            # Sources whose articles were deleted meanwhile have none.
+            # Leave out sources whose articles have just been deleted.
             if group["doc_count"]
         ),
         page=page,
@@ -80,8 +80,8 @@ def source_names(
     """Return the names of the sources with the most articles, in alphabetical order.
 
     Args:
-        containing: Only names that contain this, in upper or lower case; at most 100 characters.
-        size: How many names at most, 1 to 65,536.
+        containing: Return only names that contain this, ignoring case; at most 100 characters.
+        size: The most names to return, 1 to 65,536.
 
     Raises:
         SettingError: The size is out of range, or the name of the index is empty.
@@ -102,9 +102,9 @@ def source_names(
 
 
 def _either_case(character: str) -> str:
-    """Return Lucene's regular expression for a character in either case."""
+    """Return a regular expression of Lucene that matches a character in either case."""
     cases = {case for case in (character, character.lower(), character.upper()) if len(case) == 1}
-    # Other characters may be operators.
+    # Escape other characters, which may be operators.
     return "[" + "".join(case if case.isalnum() else f"\\{case}" for case in sorted(cases)) + "]"
 
 
@@ -145,7 +145,7 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
 
 
 def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields: Fields) -> Query:
-    """Return the search for the earliest article and the times of each source; None: without a source."""
+    """Return the search for each source's earliest article and times; None means articles without one."""
     earliest = queries.first_hit("oldest", fields, queries.with_signature(fields))
     each = {**queries.first_and_last(fields), "earliest": earliest}
     filters: list[Query] = [

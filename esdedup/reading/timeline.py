@@ -1,4 +1,4 @@
-"""Articles over time: those of a cluster, and those that a search finds."""
+"""Counts articles over time: those of a cluster, and those that a search finds."""
 
 import itertools
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -13,9 +13,9 @@ from esdedup.reading.scope import IndexName, ReadyIndex, Scope
 from esdedup.times import DAY_MS, iso, time_ms
 
 _MAX_STEPS = 48
-# For a search: narrow enough for a page, with room for a click on each.
+# For a search: few enough that each step is wide enough to click on a web page.
 _MAX_STEPS_OF_A_SEARCH = 36
-# Sources that each shard sends: the largest is exact if no shard has more.
+# Sources that each shard sends; the largest is exact if no shard has more sources.
 _SOURCES_OF_A_SHARD = 10_000
 _FIRST_DAY_MS = time_ms("0001-01-02") or 0
 _MINUTE_MS = 60_000
@@ -23,20 +23,20 @@ _MINUTE_MS = 60_000
 _PARTS_OF_A_DAY_MS = [minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720)]
 # From a day to four weeks.
 _INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *(days * DAY_MS for days in (1, 2, 7, 28))]
-# By the calendar; the steps after the day have about this length.
+# Units of the calendar, by their approximate length.
 _CALENDAR = {
     days * DAY_MS: unit
     for days, unit in ((1, "day"), (7, "week"), (30, "month"), (91, "quarter"), (365, "year"))
 }
-# For a search: a day may have 23 hours, and a month 31 days.
+# For a search, whose days and longer steps follow the calendar.
 _SEARCH_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *_CALENDAR]
 SHORTEST_MS = _INTERVALS_MS[0]
 
 
 def timeline(scope: Scope, index: IndexName, root: str) -> Requests[Timeline]:
-    """Return how many articles of a cluster were published when, in at most 48 steps of equal length.
+    """Return how many articles of a cluster were published over time, in at most 48 steps of equal length.
 
-    Also who published it first, and who most often.
+    Also return the earliest article and the source with the most articles.
 
     Args:
         root: The cluster's root.
@@ -77,9 +77,9 @@ def timeline_of(
     zone: ZoneInfo | None = None,
     source_field: str | None = None,
 ) -> Requests[Timeline]:
-    """Count the matches and their sources in steps, from the first one on or by a zone's calendar.
+    """Count the matches and their sources in equal steps from the first match, or by the calendar of `zone`.
 
-    `times` has the aggregations `first` and `last`.
+    `times` contains the results of the aggregations `first` and `last`.
     """
     first, last = (times[name]["value"] for name in ("first", "last"))
     if first is None or last is None:
@@ -116,7 +116,7 @@ def interval_ms(span_ms: int, *, is_by_calendar: bool = False) -> int:
 
 
 def by_calendar(length_ms: int, zone: ZoneInfo, fields: Fields) -> Query:
-    """Return the histogram of a zone's calendar: parts of days, days, weeks, months and so on."""
+    """Return the histogram by a zone's calendar: parts of days, days, weeks, months and so on."""
     unit = _CALENDAR.get(length_ms)
     length = {"calendar_interval": unit} if unit else {"fixed_interval": f"{length_ms}ms"}
     return {"field": fields.published, "time_zone": zone.key, **length}
@@ -127,7 +127,7 @@ def end_ms(start_ms: int, length_ms: int, zone: tzinfo | None) -> int:
     if zone is None or length_ms not in _CALENDAR:
         return start_ms + length_ms
     try:
-        # Adds to the local time, so that a change to summer time makes no difference.
+        # Adding to the local time makes the result independent of changes to summer time.
         end = datetime.fromtimestamp(start_ms / 1000, zone) + timedelta(milliseconds=length_ms)
         if _CALENDAR[length_ms] not in {"day", "week"}:
             end = (end + timedelta(days=2)).replace(day=1)

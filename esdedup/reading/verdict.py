@@ -1,4 +1,4 @@
-"""Why two indexed articles are in one cluster or not, decided from all that is known about them. Pure."""
+"""Decides why two indexed articles are in one cluster or not, from all known facts about them. Pure."""
 
 import enum
 import math
@@ -16,7 +16,7 @@ NodeState = Literal["live", "expired", "gone"]
 
 
 class Outcome(enum.StrEnum):
-    """Whether two articles are in one cluster, and why: `OUTCOMES` has it in words."""
+    """Whether two articles are in one cluster, and why; `OUTCOMES` has a sentence for each."""
 
     SAME_ARTICLE = "same_article"
     NO_ROOT = "no_root"
@@ -60,28 +60,28 @@ class Neighbour(pydantic.BaseModel, frozen=True):
 
 
 class ArticleState(pydantic.BaseModel, frozen=True):
-    """The state of an article in its index and forest; None where nothing is known."""
+    """The state of an article in its index and forest; None for unknown values."""
 
     id: str
     index: str
-    # Other indices behind the same name that have an article of that id.
+    # Other indices behind the same name that have an article with that id.
     also_in: tuple[str, ...]
     root: str | None
     profile: str | None
     fingerprint: str | None
-    # The number of its arrival, and the forest's time then, ISO 8601.
+    # Its arrival number, and the forest's watermark when it arrived, ISO 8601.
     seq: int | None
     seen: str | None
-    # Whether it has the text with which it arrived; None if it came with another profile or as a placeholder.
+    # Whether its text is unchanged since it arrived; None for another profile, and for placeholders.
     text_is_same: bool | None
-    # Whether the forest remembers its page as one without a fingerprint; None without a forest, or if the
-    # article has one.
+    # Whether the forest remembers that its text gets no fingerprint; None without a forest, or if the article
+    # has one.
     stays_without: bool | None
     # The state of its node; None without a forest or a fingerprint.
     node: NodeState | None
     # The simhashes that its node is indexed under: all but saturated keys.
     indexed: tuple[str, ...] | None
-    # The root of its node, and the number of the arrival that made the node.
+    # The root of its node, and the number of the arrival that created the node.
     node_root: str | None
     node_seq: int | None
     # The state of its root's node, and the number of that root's live leaves.
@@ -96,8 +96,8 @@ class ArticleState(pydantic.BaseModel, frozen=True):
 
     @property
     def order(self) -> int:
-        """The number of the arrival that made its node; 0 if unknown."""
-        # Without the forest's nodes, a node seems to be made by the latest article that has its text.
+        """The number of the arrival that created its node; 0 if unknown."""
+        # A node read from articles has the number of the latest article with its text.
         return min(filter(None, (self.node_seq, self.seq)), default=0)
 
 
@@ -112,7 +112,7 @@ class IndexedExplanation(pydantic.BaseModel, frozen=True):
     forest_missing: str | None
     # Why the learned boilerplate could not be read; None if it was.
     learned_missing: str | None
-    # How long nodes live; None without a forest.
+    # The forest's retention; None without a forest.
     retention_days: float | None
     same_cluster: bool
     outcome: Outcome
@@ -190,7 +190,7 @@ RULES = {
     ),
     Rule.PART: translatable(
         "They have a representative in common, and the shorter text is a part of the other, but too small or"
-        " too much edited to join it: two clusters."
+        " too heavily edited to join it: two clusters."
     ),
     Rule.UNLIKE: translatable(
         "They have a representative in common, but the whole texts do not resemble each other enough:"
@@ -202,18 +202,18 @@ RULES = {
     ),
     Rule.OTHER_NAMES: translatable(
         "They have a representative in common, and the whole texts resemble each other enough, but other"
-        " names stand in the same places, as in a form that was filled in for someone else: two clusters."
+        " names appear in the same places, as in a form that was filled in for someone else: two clusters."
     ),
 }
-"""What each rule means for two texts without any others."""
+"""The sentence for each rule, as if there were no other texts."""
 
 OUTCOMES = {
     Outcome.SAME_ARTICLE: translatable("Both ids name the same article."),
     Outcome.NO_ROOT: translatable(
-        "{without} was indexed without esdedup and has no cluster. Index it again with esdedup."
+        "No cluster for {without}: articles indexed without esdedup must be indexed again with it."
     ),
     Outcome.NO_FINGERPRINT: translatable(
-        "Two clusters: {lone} has no fingerprint, and so a cluster of its own."
+        "Two clusters: an article without a fingerprint, here {lone}, has a cluster of its own."
     ),
     Outcome.OTHER_PROFILES: translatable(
         "{clusters}: they were indexed with different profiles, whose fingerprints are never compared."
@@ -226,7 +226,7 @@ OUTCOMES = {
     ),
     Outcome.APART: translatable("Two clusters, as the comparison says."),
     Outcome.COMPARED_OTHERWISE: translatable(
-        "{clusters}. They were indexed with another profile than the comparison above: leave out "
+        "{clusters}. They were indexed with a profile other than that of the comparison above: leave out "
         "--profile to see why."
     ),
     Outcome.TEXT_CHANGED: translatable(
@@ -234,7 +234,7 @@ OUTCOMES = {
         "{changed} has changed since it was fingerprinted."
     ),
     Outcome.FAR_FROM_ROOT: translatable(
-        "Two clusters, although they are neighbours: {later}, which came later, does not agree with "
+        "Two clusters, although they are neighbours: {later}, which arrived later, does not agree with "
         "the root of {earlier}, so it could not join that cluster."
     ),
     Outcome.SATURATED: translatable(
@@ -242,21 +242,21 @@ OUTCOMES = {
         "representatives that {earlier} is no longer indexed under them, so {later} did not find it."
     ),
     Outcome.OTHER_ROOT: translatable(
-        "Two clusters, although they are neighbours: when {later} came, it had neighbours in several "
-        "clusters, and joined that of its own earlier version, else the one whose root it resembles most, in "
-        "classic and keywords the one with most texts, or the oldest of those."
+        "Two clusters, although they are neighbours: when {later} arrived, it had neighbours in several "
+        "clusters. It joined the cluster of its own earlier version; without one, the cluster whose root it "
+        "resembles most, or in classic and keywords the cluster with the most texts. Ties go to the oldest."
     ),
     Outcome.EXPIRED: translatable(
         "Two clusters, although they are neighbours: the time between them is at least as long as "
-        "nodes live, so {earlier} had expired when {later} came."
+        "nodes live, so {earlier} had expired when {later} arrived."
     ),
     Outcome.UNEXPLAINED: translatable(
-        "Two clusters, although they are neighbours, for a reason that can no longer be seen: when "
-        "{later} came, the forest did not have {earlier}, or unrelated texts had come under their common "
-        "address. `esdedup verify` checks the forest."
+        "Two clusters, although they are neighbours, for a reason that can no longer be determined: when "
+        "{later} arrived, the forest did not have {earlier}, or unrelated texts had arrived under their "
+        "common address. `esdedup verify` checks the forest."
     ),
 }
-"""What became of two articles; the places of values are filled by `verdict`."""
+"""The sentence for each outcome, with fields that `verdict` fills in."""
 
 
 def _english(message: str, /, **values: object) -> str:
@@ -269,7 +269,7 @@ def facts(
     number: Callable[[float], str] = "{:,}".format,
     percent: Callable[[float], str] = "{:.0%}".format,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the measurements of two texts, A and B: of their representatives and the whole texts."""
+    """Yield names and values of what was measured on two texts, A and B."""
     _, whole = gettext, comparison.whole_texts
     one, other, pairs = comparison.one, comparison.other, comparison.pairs
     if pairs:
@@ -298,11 +298,11 @@ def facts(
             needed = _("%(needed)s, missed by %(missed)s", needed=needed, missed=percent(whole.missed_by))
         yield _("Needed at this length"), needed
         value = _(
-            "%(replaced)s, by estimate; up to %(most)s may be",
+            "%(replaced)s, by estimate; up to %(most)s are allowed",
             replaced=number(math.ceil(whole.replaced)),
             most=number(whole.replaceable),
         )
-        yield _("Figures that are others"), value
+        yield _("Figures that differ"), value
         value = _(
             "%(share)s of the smaller text is in the other, and it is %(size)s as long; an excerpt needs"
             " %(needed)s and %(size_needed)s",
@@ -315,19 +315,19 @@ def facts(
 
 
 def verdict(found: IndexedExplanation, gettext: Callable[[str], str] = str) -> str:
-    """Say what became of two articles, called A and B, in English or translated."""
+    """Return the reason why two articles, called A and B, are in one cluster or not."""
     articles = {"A": found.one, "B": found.other}
     earlier, later = sorted(articles, key=lambda name: articles[name].order)
 
-    def those(condition: dict[str, bool]) -> str:
+    def matching(condition: dict[str, bool]) -> str:
         names = [name for name, holds in condition.items() if holds]
         return gettext("A and B") if len(names) == len(articles) else "".join(names)
 
     return gettext(OUTCOMES[found.outcome]).format(
         clusters=gettext("One cluster") if found.same_cluster else gettext("Two clusters"),
-        without=those({name: each.root is None for name, each in articles.items()}),
-        lone=those({name: each.fingerprint is None for name, each in articles.items()}),
-        changed=those({name: each.text_is_same is False for name, each in articles.items()}),
+        without=matching({name: each.root is None for name, each in articles.items()}),
+        lone=matching({name: each.fingerprint is None for name, each in articles.items()}),
+        changed=matching({name: each.text_is_same is False for name, each in articles.items()}),
         earlier=earlier,
         later=later,
     )

@@ -13,32 +13,32 @@ from esdedup.reading.queries import Hit, articles_in, fields_read, number_of_unr
 from esdedup.reading.results import Article, Result, SimilarArticle, StoryPage
 from esdedup.reading.scope import IndexName, Scope
 
-# Texts that are counted.
+# The most texts that are counted.
 _MAX_COUNTED = 10_000
-# Further articles that are named for each text.
+# The most further articles that are returned for each text.
 _COPIES_SHOWN = 20
 
 TimeOrder = Literal["oldest", "newest"]
-"""What comes first."""
+"""Which texts come first."""
 
 
 class Version(Result, frozen=True):
-    """One text of a cluster: the first article that has it, in the order of the page, and the others."""
+    """One text of a cluster: the first article that has it, in the order of the page, and its copies."""
 
     fingerprint: str | None
-    """What these articles have in common; None if the text has none."""
+    """The fingerprint of these articles; None if the text has none."""
     article: SimilarArticle
     copies: int
-    """How many further articles have the same fingerprint: the same text, as far as it is compared."""
+    """How many further articles have this fingerprint, that is, the same text as far as it is compared."""
     copies_shown: tuple[Article, ...]
-    """The first of these, at most 20."""
+    """The first of these articles, at most 20."""
 
 
 class VersionsPage(StoryPage, frozen=True):
     """The distinct texts of an article's cluster, in order of time."""
 
     total: int
-    """Articles on all pages, with the article itself."""
+    """Articles on all pages, including the article itself unless its source is left out."""
     total_versions: int
     """Distinct texts on all pages, at most 10,000."""
     versions: tuple[Version, ...]
@@ -46,7 +46,7 @@ class VersionsPage(StoryPage, frozen=True):
     """From 1."""
     size: int
     sort: TimeOrder
-    """Which article of each text counts, and which text comes first."""
+    """Which text comes first, and which article of each text is shown."""
 
 
 def versions(
@@ -60,14 +60,14 @@ def versions(
     page: PageNumber = 1,
     size: PageSize = 20,
 ) -> Requests[VersionsPage]:
-    """Return the distinct texts of an article's cluster: who was first with each, and who copied it.
+    """Return the distinct texts of an article's cluster, each with its first article and its copies.
 
-    The article itself is among them. Articles with the same fingerprint are one version.
+    The article itself is included. Articles with the same fingerprint are one version.
 
     Args:
         other_sources: Leave out articles from the article's own source, and so the article itself.
-        sort: ``oldest``: in the order in which the texts appeared, each shown by its first article;
-            ``newest``: the text with the latest article first, each shown by that article.
+        sort: ``oldest`` returns texts in the order in which they appeared, each shown by its first article;
+            ``newest`` returns the text with the latest article first, each shown by its latest article.
     """
     if sort not in get_args(TimeOrder):
         raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")
@@ -103,7 +103,7 @@ def _version(article: SimilarArticle, hit: dict[str, Any], fields: Fields) -> Ve
 
 
 def versions_body(query: Query, *, sort: TimeOrder, first: int, size: int, fields: Fields) -> Query:
-    """Return the search for a page of distinct texts: the first article of each, and some others."""
+    """Return the search for a page of distinct texts: the first article of each, and some copies."""
     by_time = order(sort, fields)
     same = {"name": "same", "size": 1 + _COPIES_SHOWN, "sort": by_time, "_source": fields_read(fields)}
     return {

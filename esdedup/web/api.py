@@ -17,13 +17,13 @@ from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, ParameterModel, 
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 
 ROOT = "/api"
-"""Errors under it are problem details."""
+"""The path under which errors are problem details."""
 PREFIX = f"{ROOT}/v1"
 MAX_FACET_VALUES = 40
 MAX_TEXT = MAX_TEXT_LENGTH
 """The longest text that can be looked up, in characters: no more is fingerprinted by default."""
-DESCRIPTION = f"""Answers are of limited size. A title, source, time or address longer than {MAX_VALUE:,}
-characters, and a text longer than {MAX_SHOWN_TEXT:,}, is cut there and then ends in “…”. Elasticsearch has
+DESCRIPTION = f"""The size of answers is limited. A title, source, time or address longer than {MAX_VALUE:,}
+characters, or a text longer than {MAX_SHOWN_TEXT:,}, is cut off and ends in “…”. Elasticsearch has
 the whole article: `GET INDEX/_doc/ID`."""
 
 
@@ -34,7 +34,7 @@ class Text(BaseModel):
 
     text: Annotated[str, Field(max_length=MAX_TEXT, examples=["The harbour council voted on Monday to …"])]
     site: Annotated[str | None, Field(max_length=MAX_VALUE, examples=["news.example"])] = None
-    """The site that it comes from, a name or an address, whose boilerplate is left out."""
+    """The site that the text comes from, a name or an address, whose boilerplate is left out."""
 
 
 class SourceNames(Result, frozen=True):
@@ -44,25 +44,25 @@ class SourceNames(Result, frozen=True):
 
 
 class MarkedArticle(FullArticle, frozen=True):
-    """An article with its text, and what is taken for boilerplate in it."""
+    """An article with its text, and the boilerplate in it."""
 
     left_out: LeftOut | None
-    """What the fingerprint of this text would leave out now; of very many places the first 1,000."""
+    """The boilerplate that a fingerprint of this text would leave out now; at most the first 1,000 places."""
     left_out_unknown: str | None
-    """Why that is not known; null if it is."""
+    """The reason why `left_out` is unknown; null if it is known."""
 
 
 ERRORS = described(
     s400="A parameter is invalid, or two contradict each other.",
-    s409="The index is missing, or lacks the fields.",
-    s502="Elasticsearch does not answer, or refused the request.",
+    s409="The index is missing, or lacks esdedup's fields.",
+    s502="Elasticsearch did not answer, or rejected the request.",
     s503="There are too many requests, or the forest is missing or has another profile.",
 )
-"""Those that every route may answer with."""
+"""The errors that every route may return."""
 NOT_FOUND = described(s404="No article has this id, or it was not indexed through esdedup.")
 router = APIRouter(prefix=PREFIX, responses=ERRORS)
 
-# Browsers also send the fields that are left empty.
+# Browsers also send empty fields.
 OptionalText = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 Id = Annotated[
     str, Query(min_length=1, description="The id of the article in Elasticsearch.", examples=["en-17-3"])
@@ -71,7 +71,7 @@ InIndex = Annotated[
     OptionalText,
     Query(
         alias="index",
-        description="The index to take the article from, if several behind the served name have this id.",
+        description="The index to read the article from, if several behind the served name have this id.",
     ),
 ]
 _Includes = Annotated[SourceIncludes, Field(examples=[["author"]])]
@@ -93,13 +93,13 @@ class ArticlesParameters(Paged):
     root: OptionalText = None
     """The root of a cluster."""
     fingerprint: OptionalText = None
-    """A fingerprint: the articles with the same text."""
+    """The fingerprint of articles with the same text."""
 
 
 class OfArticle(ParameterModel):
     """The parameters that name an article."""
 
-    # Named as the arguments of the reader's methods are.
+    # Named like the arguments of the reader's methods.
     article_id: Annotated[Id, Field(alias="id")]
     in_index: InIndex = None
 
@@ -111,7 +111,7 @@ class OneArticle(OfArticle):
 
 
 class OfStory(OfArticle):
-    """The parameters of what is read about the cluster of an article."""
+    """The parameters of requests about the cluster of an article."""
 
     other_sources: bool = False
     """Leave out articles from the article's own source."""
@@ -141,7 +141,7 @@ class SourceNamesParameters(ParameterModel):
     """The parameters of names of sources."""
 
     containing: Annotated[str, Field(max_length=100)] = ""
-    """Only names that contain this, in upper or lower case."""
+    """Return only names that contain this, ignoring case."""
     size: _Size = 20
 
 
@@ -163,29 +163,29 @@ async def routes(request: Request) -> dict[str, Any]:
 
 @router.get("/list", summary="The list: one row for each cluster of near-duplicate articles")
 async def list_rows(context: ContextDep, form: Annotated[Form, Query()]) -> Page:
-    """Each row has the numbers of similar articles and sources, and the first and last publication time."""
+    """Each row has its number of similar articles and of sources, and its first and last publication time."""
     return bounded(await context.reader.list(context.index, **await form.options(context)))
 
 
 @router.get(
-    "/overview", summary="What a search finds as a whole: over time, by source, by language and the like"
+    "/overview", summary="A summary of all matches: over time, by source, by language and by other fields"
 )
 async def overview(context: ContextDep, form: Annotated[Form, Query()]) -> Overview:
-    """Takes the parameters of the list, so that both are asked alike; what chooses rows changes nothing."""
+    """Takes the parameters of the list. Parameters that select rows have no effect."""
     return bounded(
         await context.reader.overview(context.index, **form.search(context), size=MAX_FACET_VALUES)
     )
 
 
-@router.get("/source-names", summary="The names of sources, to choose one by a part of its name")
+@router.get("/source-names", summary="The names of sources that contain a text")
 async def source_names(context: ContextDep, asked: Annotated[SourceNamesParameters, Query()]) -> SourceNames:
-    """Those with the most articles, whatever is searched for."""
+    """Returns the sources with the most articles in the whole index."""
     return bounded(SourceNames(names=await context.reader.source_names(context.index, **asked.model_dump())))
 
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)
 async def article(context: ContextDep, asked: Annotated[OneArticle, Query()]) -> MarkedArticle:
-    """If several indices behind the served name have this id, the article that arrived last."""
+    """If several indices behind the served name have this id, returns the article that arrived last."""
     found = await context.reader.article(context.index, **asked.model_dump())
     left_out = await context.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
@@ -194,25 +194,25 @@ async def article(context: ContextDep, asked: Annotated[OneArticle, Query()]) ->
 
 @router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
 async def similar(context: ContextDep, asked: Annotated[SimilarParameters, Query()]) -> SimilarPage:
-    """The other articles of its cluster, newest first, each with how similar it is."""
+    """Returns the other articles of its cluster, newest first, each with its similarity."""
     return bounded(await context.reader.similar(context.index, **asked.model_dump()))
 
 
 @router.get("/versions", summary="The distinct texts of an article's cluster", responses=NOT_FOUND)
 async def versions(context: ContextDep, asked: Annotated[VersionsParameters, Query()]) -> VersionsPage:
-    """Who was first with each text, and who copied it."""
+    """Returns each text with its first article and its copies."""
     return bounded(await context.reader.versions(context.index, **asked.model_dump()))
 
 
 @router.get("/sources", summary="The sources in an article's cluster", responses=NOT_FOUND)
 async def sources(context: ContextDep, asked: Annotated[SourcesParameters, Query()]) -> SourcesPage:
-    """The sources with the most articles first, each with its earliest article."""
+    """Returns the sources with the most articles first, each with its earliest article."""
     return bounded(await context.reader.sources(context.index, **asked.model_dump()))
 
 
 @router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
 async def articles(context: ContextDep, asked: Annotated[ArticlesParameters, Query()]) -> SimilarPage:
-    """The newest first; give either a root or a fingerprint, as an article has them."""
+    """Returns the newest first. Give either a root or a fingerprint, as stored in an article."""
     root, fingerprint, reader = asked.root, asked.fingerprint, context.reader
     paging = asked.model_dump(exclude={"root", "fingerprint"})
     if root is not None and fingerprint is None:
@@ -224,13 +224,13 @@ async def articles(context: ContextDep, asked: Annotated[ArticlesParameters, Que
 
 @router.get("/timeline", summary="The timeline of an article's cluster", responses=NOT_FOUND)
 async def timeline(context: ContextDep, asked: Annotated[OfArticle, Query()]) -> Timeline:
-    """How many articles of the cluster were published in each interval."""
+    """Returns how many articles of the cluster were published in each interval."""
     found = await context.reader.article(context.index, **asked.model_dump())
     return bounded(await context.reader.timeline(context.index, found.root or ""))
 
 
 def check_is_json(request: Request) -> None:
-    """Refuse a body that does not say that it is JSON."""
+    """Raise `SettingError` unless the Content-Type is JSON."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not media_type.endswith(("/json", "+json")):
         raise SettingError(
@@ -241,9 +241,9 @@ def check_is_json(request: Request) -> None:
 
 @router.post("/similar", summary="Articles similar to a text", dependencies=[Depends(check_is_json)])
 async def similar_to_text(context: ContextDep, body: Text, asked: Annotated[Paged, Query()]) -> SimilarPage:
-    """The articles of the cluster that the text would join if it arrived now. Nothing is written.
+    """Returns the articles of the cluster that the text would join if it arrived now. Nothing is written.
 
-    What arrived within the last second may be missed.
+    Articles that arrived within the last second may be missing.
     """
     options = asked.model_dump()
     return bounded(await context.reader.similar_to_text(context.index, body.text, site=body.site, **options))

@@ -1,6 +1,6 @@
 """The application of the JSON API and its middleware; the pages add their routes.
 
-Needs nothing of the extra ``serve``, so that a sidecar without pages has the API too.
+It needs no package of the extra ``serve``, so that a sidecar without pages has the API too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,19 +20,19 @@ from esdedup.web.guards import answering_head, limited, tagged
 
 # A smaller answer fits into one packet.
 _MIN_PACKED_BYTES = 1_400
-# The highest level that saves more time than it takes in a local network.
+# The highest compression level that saves more time than it takes in a local network.
 _PACKING = 4
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
 # FastAPI describes its own answer to invalid parameters; this application answers with 400.
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
-# Parameters that lists had, and what to use: to leave one out in silence would show another list.
+# Parameters that were removed, and their replacements. Ignoring one silently would show another list.
 _REMOVED = {
     "counting": "sorts by count compare whole clusters",
     "only": "min_similar=1 shows only rows with similar articles, sort=similar-asc begins with those without",
 }
 
-# What begins with the first row, or with `after`, has no pages.
+# Paths whose answers begin with the first row, or at `after`, and have no parameter `page`.
 _FROM_THE_FIRST = "/export."
 
 
@@ -41,7 +41,7 @@ def create_api(
     *,
     problem_of: Callable[[Request, Exception], Problem] = problem_of,
 ) -> FastAPI:
-    """Return an application of the JSON API alone; an `EsdedupError` that `context_of` raises is answered."""
+    """Return an application of the JSON API alone; it answers an `EsdedupError` that `context_of` raises."""
     app = with_routes([api.router])
     app.state.context_of = context_of
     add_layers(app, problem_of=problem_of)
@@ -60,10 +60,10 @@ def with_routes(
         description=api.DESCRIPTION,
         version="1",
         lifespan=lifespan,
-        # These pages load scripts from other servers; `try_out` has one of our own.
+        # FastAPI's pages load scripts from other servers; `try_out` replaces them.
         docs_url=None,
         redoc_url=None,
-        # Clients that are generated name their functions so.
+        # Generated clients use these names for their functions.
         generate_unique_id_function=lambda route: route.name,
     )
     for router in routers:
@@ -73,9 +73,9 @@ def with_routes(
 
 
 def add_layers(app: FastAPI, *, problem_of: Callable[[Request, Exception], Problem] = problem_of) -> None:
-    """Answer errors, limit requests, answer HEAD, pack answers, and tag them."""
+    """Answer errors, limit requests, answer HEAD, compress answers, and tag them."""
     handle_errors(app, error_answer, problem_of=problem_of)
-    # The last one added comes first.
+    # The middleware added last is the outermost.
     app.add_middleware(tagged)
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
     app.add_middleware(limited)
@@ -83,16 +83,16 @@ def add_layers(app: FastAPI, *, problem_of: Callable[[Request, Exception], Probl
 
 
 async def _check_parameters(request: Request) -> None:
-    """Refuse what would be silently left out: repeated parameters, and those that the API does not have.
+    """Refuse parameters that would be silently ignored: repeated ones, and those that the API does not have.
 
-    Pages, feeds and files ignore parameters that they do not have: those who share links add some.
+    Pages, feeds and files ignore unknown parameters, since services that share links add some.
     """
     given = request.query_params
     for name in given:
         if name not in REPEATABLE and len(given.getlist(name)) > 1:
             raise SettingError(f"{name} is given more than once; give it once")
         if name in _REMOVED and given[name]:
-            raise SettingError(f"there is no parameter {name!r} any more: {_REMOVED[name]}")
+            raise SettingError(f"the parameter {name!r} was removed: {_REMOVED[name]}")
     path = request.scope["route"].path
     paths: Mapping[str, Any] = request.app.openapi()["paths"]
     operation = paths.get(path, {}).get(request.method.lower())
@@ -101,11 +101,11 @@ async def _check_parameters(request: Request) -> None:
     known = [each["name"] for each in operation.get("parameters", [])]
     for name in given:
         if name not in known:
-            raise SettingError(f"there is no parameter {name!r} here; there are {', '.join(known) or 'none'}")
+            raise SettingError(f"there is no parameter {name!r}; there are {', '.join(known) or 'none'}")
 
 
 def _correct(description: dict[str, Any]) -> None:
-    """Correct a description in place: problems are named, unused answers left out, answers have examples."""
+    """Correct a description in place: describe problems, remove unused answers, and add examples."""
     schemas: dict[str, Any] = description["components"]["schemas"]
     schemas[ProblemDetails.__name__] = ProblemDetails.model_json_schema()
     for name in _UNUSED:

@@ -28,10 +28,10 @@ from esdedup.web.context import Context, Marking
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 
-# As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
+# As often as Elasticsearch refreshes an index by itself, so looking up texts causes no more refreshes.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
-# Added to the time within which an answer must be ready.
+# Added to the time limit of an answer.
 _MARGIN_S = 5.0
 _PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
 _ROUTERS = [api.router, comparison.api_router, editing.api_router, *(each.router for each in _PAGES)]
@@ -57,19 +57,19 @@ def create_app(
     Args:
         client: Closed when the application ends.
         index: An index, alias or pattern.
-        fields: The names of the articles' fields; None: those that the index keeps.
-        forest: As for `AsyncReader`: to look up texts, and to mark boilerplate in those of articles.
-        profile: The profile that the forest was made with.
-        overrides: The overrides that the forest is fed with.
-        hosts: The names under which the application is reached, besides localhost and addresses.
-        origins: The origins of other sites whose pages may read what programs may (CORS), such as
-            ``https://desk.example``; ``*`` are all.
-        time_zone: For programs, and for visitors whose browser does not name one.
-        ask_owner: Asks the forest's owner, if that is in this process, what it would decide for a text.
-        editor_header: The header in which a proxy names whoever may edit stories: it must overwrite what
-            visitors send. None: nobody may.
+        fields: The names of the articles' fields; by default those that the index stores.
+        forest: As for `AsyncReader`; used to look up texts, and to mark boilerplate in articles.
+        profile: The forest's profile.
+        overrides: The overrides of the process that feeds the forest.
+        hosts: The names under which the application is reached, besides localhost and IP addresses.
+        origins: The origins of other sites whose pages may read the same answers as programs (CORS), such as
+            ``https://desk.example``; ``*`` allows all.
+        time_zone: The time zone for programs, and for visitors whose browser does not name one.
+        ask_owner: Asks the forest's owner, if it is in this process, how it would assign a text.
+        editor_header: The header in which a proxy names the editor who sends a request; the proxy must
+            overwrite it in requests of other visitors. None disables editing.
         thumbnail_field: The articles' field with the address of a picture (https), which visitors' browsers
-            load from where it is. None: the list has no pictures.
+            load from its server. None shows no pictures.
 
     Raises:
         SettingError: An origin is invalid, or there is no such time zone.
@@ -121,7 +121,7 @@ def create_app(
         foreign=translatable("pages of other sites may only link to this one"),
         origins=origins,
     )
-    # Outside the application, since not even its middleware sees the answer to an unexpected error.
+    # Outside the application, whose middleware does not see the answer to an unexpected error.
     return with_headers(
         _with_cors(app, origins) if origins else app, has_thumbnails=thumbnail_field is not None
     )
@@ -147,7 +147,7 @@ def _with_cors(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
 class Visit(BoundedConnection):
     """A visitor's connection."""
 
-    # Far below the files that a process may usually open (1,024).
+    # Far below the usual limit on the open files of a process, 1,024.
     max_connections = 200
     max_request_s = 20.0
     max_answer_s = max_idle_s = MAX_ANSWER_S + _MARGIN_S

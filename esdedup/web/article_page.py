@@ -1,4 +1,4 @@
-"""The page of an article: its text, and the sources of its story, the first one first."""
+"""The page of an article: its text, and the other articles of its story by time or by source."""
 
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,7 @@ View = Literal["oldest", "newest", "source"]
 """How the articles of a story are shown: in one of two orders of time, or by source."""
 
 LONGEST_LISTED = 16_000
-"""Of the address of a list, whose words may take most of it."""
+"""The longest query of a list to link back to; the searched words may take most of it."""
 _VERSIONS_ON_A_PAGE = 20
 _SOURCES_ON_A_PAGE = 24
 
@@ -34,7 +34,7 @@ async def article_page(
     other_sources: bool = False,
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
-    """Show an article. The query of the list that led here, `listed`, leads back to it."""
+    """Show an article; `listed` is the query of the list to link back to."""
     article = await context.article(id, in_index=index)
     timeline = await context.reader.timeline(context.index, article.root or "")
     has_sources = await context.reader.source_field(context.index) is not None

@@ -1,7 +1,7 @@
 """Articles over time as bars. Pure.
 
-In a list, bars are links that filter by time; in a cluster, the first and the largest are labelled; in a row,
-they are a tiny curve.
+In a list, bars are links that filter by time; in a cluster, the first and the largest bar are labelled; in a
+row, they are a tiny curve.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ _STEPS_OF_WIDE_BARS = 3
 # The space between two bars of a cluster's timeline, as a share of the step.
 _GAP = 0.15
 _MIN_PERCENT = 3.0
-# The label next to a bar.
+# The longest name in a label, in characters.
 _LONGEST_NAME = 40
 # The size of a row's curve, in pixels.
 CURVE_WIDTH, CURVE_HEIGHT = 96, 20
@@ -34,7 +34,7 @@ _CURVE_MIN_HEIGHT = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A bar, from its upper left corner, in the units of the drawing."""
+    """A bar, placed by its upper left corner, in the units of the drawing."""
 
     x: float
     y: float
@@ -42,7 +42,7 @@ class Bar:
     height: float
     # Shown on hover.
     label: str
-    # If it is a link: the width of the clickable area, and the list of its articles.
+    # If it is a link, the width of the clickable area, and the parameters of the list of its articles.
     reach: float = 0.0
     parameters: Parameters = dataclasses.field(default_factory=dict)
     is_first: bool = False
@@ -67,14 +67,14 @@ class Mark:
 
     # Where the text begins or ends, in percent of the width.
     x: float
-    # True if the text ends there: there is no room to the right of the bar.
+    # True if the text ends there, because there is no space to the right of the bar.
     is_left: bool
     text: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """The bars in percent of the width and height, what stands over two of them, and a summary in words."""
+    """Bars in percent of the width and height, labels for two of them, and a summary in words."""
 
     bars: list[Bar]
     # None if the first source is unknown.
@@ -168,7 +168,7 @@ def curve(counts: Sequence[int]) -> str:
 def _places(
     counts: Sequence[int], *, step: float, width: float, height: float, least: float, digits: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the place and height of the bar of each count above 0; `least` keeps small ones visible."""
+    """Yield the place of the bar of each count above 0; `least` is the smallest height of a bar."""
     most = max(counts)
     for at, count in enumerate(counts):
         if count:

@@ -1,4 +1,4 @@
-"""Why two articles are in one cluster or not: a page, with what differs between their texts, and as JSON."""
+"""Explains why two articles are in one cluster or not: as JSON, and on a page that compares their texts."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -28,17 +28,19 @@ _REASONS = {
     Rule.EQUAL: translatable("Their wording is the same."),
     Rule.NOTHING_IN_COMMON: translatable("They have no characteristic passage in common."),
     Rule.WITHIN_DISTANCE: translatable("They have a characteristic passage in common."),
-    Rule.RESEMBLE: translatable("Their wording is alike enough."),
+    Rule.RESEMBLE: translatable("Their wording is similar enough."),
     Rule.EXCERPT: translatable("The shorter one is an excerpt of the longer one."),
     Rule.VERSION: translatable("The later one is a new version of the earlier one, at the same address."),
-    Rule.PART: translatable("The shorter one is a part of the longer one, but too small or too much edited."),
-    Rule.UNLIKE: translatable(
-        "They have a characteristic passage in common, but their wording is not alike enough."
+    Rule.PART: translatable(
+        "The shorter one is a part of the longer one, but too small or too heavily edited."
     ),
-    Rule.OTHER_FIGURES: translatable("Their wording is alike enough, but they differ in too many figures."),
-    Rule.OTHER_NAMES: translatable("They are one form, filled in with different names."),
+    Rule.UNLIKE: translatable(
+        "They have a characteristic passage in common, but their wording is not similar enough."
+    ),
+    Rule.OTHER_FIGURES: translatable("Their wording is similar enough, but they differ in too many figures."),
+    Rule.OTHER_NAMES: translatable("They are the same form, filled in with different names."),
 }
-"""The explanation of each rule for readers, if the rule decided."""
+"""The sentence for readers if a rule decided."""
 
 Place = Annotated[str, Query(min_length=1)]
 
@@ -54,7 +56,7 @@ class Fact(Result, frozen=True):
 
 
 class ExplanationInWords(Result, frozen=True):
-    """Why two articles are in one cluster or not, in words for people."""
+    """Why two articles are in one cluster or not, in words."""
 
     is_one_cluster: bool
     verdict: str
@@ -62,17 +64,17 @@ class ExplanationInWords(Result, frozen=True):
     rule: str
     """The result of comparing the two texts alone."""
     shared: tuple[str, ...]
-    """Sentences that both have, or nearly, as they are compared: without punctuation and case."""
+    """Sentences that both texts have, or nearly so, without punctuation and case."""
     more_shared: int
-    """How many further ones there are."""
+    """How many further sentences they share."""
     facts: tuple[Fact, ...]
 
 
 class ExplanationForReaders(ExplanationInWords, frozen=True):
-    """The same, as the page shows it."""
+    """An explanation as the page shows it."""
 
     reason: str
-    """Why, in plain words if the two alone decided it."""
+    """The reason, in plain words if no other articles influenced it."""
 
 
 @api_router.get("/explanation", summary="Why two articles are in one cluster or not", responses=NOT_FOUND)
@@ -85,14 +87,14 @@ async def explanation(
     ],
     index: InIndex = None,
     other_index: Annotated[
-        OptionalText, Query(description="The index to take the other article from, likewise.")
+        OptionalText, Query(description="The index to read the other article from.")
     ] = None,
 ) -> ExplanationInWords:
-    """In the language that the header `Accept-Language` wishes for: English or Chinese."""
+    """The words are in English or Chinese, as the header `Accept-Language` requests."""
     language = language_of(context)
     found = await context.reader.explain(context.index, id, other, in_index=index, other_in_index=other_index)
     response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})
-    # Only the fields of the annotated model are answered.
+    # The annotated model determines the fields of the answer.
     return bounded(explained(found, language))
 
 
@@ -103,7 +105,7 @@ async def comparison_page(
     other: Place,
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
-    """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
+    """Compare two articles, called A and B; `read_place` describes the values of both parameters."""
     first, second = await article_at(context, one), await article_at(context, other)
     is_one_article = (first.index, first.id) == (second.index, second.id)
     return render(
@@ -128,7 +130,7 @@ async def article_at(context: Context, place: str) -> FullArticle:
         try:
             return await context.article(article_id, in_index=index)
         except (ArticleNotFound, SettingError):
-            # An id may have slashes too, or be an address.
+            # An id may contain slashes too, or be an address.
             pass
     return await context.article(place)
 
@@ -139,7 +141,7 @@ def read_place(text: str) -> tuple[str | None, str]:
     if path.startswith(("http:", "https:", "/")) and path.endswith("/article"):
         parameters = dict(parse_qsl(query.partition("#")[0]))
         return parameters.get("index"), parameters.get("id", "")
-    # No index has a slash in its name; an id may.
+    # The name of an index has no slash; an id may have some.
     index, slash, article_id = text.partition("/")
     return (index, article_id) if slash else (None, text)
 
@@ -161,7 +163,7 @@ async def _explained(context: Context, one: FullArticle, other: FullArticle) -> 
 def explained(found: IndexedExplanation, language: Language) -> ExplanationForReaders:
     """Put an explanation into words."""
     _, comparison = language.gettext, found.comparison
-    # The sentences of the first text that have a near one in the second, each once.
+    # The distinct sentences of the first text that are near a sentence of the second.
     near = (comparison.one.representatives[pair.one].passage for pair in comparison.pairs)
     shared = list(dict.fromkeys(passage for passage in near if passage is not None))
     measured = facts(comparison, language.gettext, language.number, language.percent)
@@ -190,7 +192,7 @@ def _reason(found: IndexedExplanation, language: Language) -> str:
 
 
 def _left_out(comparison: Explanation, language: Language) -> Iterator[tuple[str, str]]:
-    """Yield the boilerplate left out of the two, if any."""
+    """Yield how much of both texts was left out as boilerplate, if any was."""
     _, percent = language.gettext, language.percent
     one, other = comparison.one, comparison.other
     if any(text.left_out and text.left_out.passages for text in (one, other)):

@@ -1,6 +1,6 @@
 """The context of a request: the served index, its reader, the time zone, the editor.
 
-What the forest has learned is read in the background, so that visitors need not wait for it.
+Learned boilerplate is read in the background, so that visitors need not wait for it.
 """
 
 import asyncio
@@ -22,33 +22,33 @@ from esdedup.reading.scope import LANGUAGE_FIELDS
 from esdedup.text.left_out import LeftOut
 from esdedup.times import zone_named
 
-# The first read takes many seconds for a large forest.
+# How long a visitor waits for an update; the first one takes many seconds for a large forest.
 _LONGEST_WAIT_S = 1.0
 # As often as Elasticsearch refreshes an index by itself.
 _UPDATE_INTERVAL_S = 1.0
 ZONE_COOKIE = "esdedup_time_zone"
-_IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
+_IS_BEING_READ = translatable("the learned boilerplate is being read; try again in a moment")
 
 
 class Marking:
-    """Finds boilerplate in texts, by what the forest has learned."""
+    """Finds the forest's learned boilerplate in texts."""
 
     def __init__(self, reader: AsyncReader) -> None:
         self._reader = reader
-        # Reads what was learned since the last time, for all visitors; and when it started.
+        # The last update of the learned boilerplate, for all visitors, and when it started.
         self._update: asyncio.Task[None] | None = None
         self._began_s = 0.0
-        # Why nothing is known; None if all is.
+        # The reason why boilerplate is unknown; None if it is known.
         self._unknown: str | None = _IS_BEING_READ
 
     def begin(self) -> asyncio.Task[None]:
-        """Start to read what has been learned."""
+        """Start to update the learned boilerplate."""
         self._began_s = time.monotonic()
         self._update = asyncio.create_task(self._update_copy())
         return self._update
 
     async def end(self) -> None:
-        """Stop reading."""
+        """Stop the update."""
         if self._update is not None:
             self._update.cancel()
             await asyncio.wait([self._update])
@@ -70,12 +70,12 @@ class Marking:
         try:
             return await self._reader.left_out(text, site=site, is_fresh=is_fresh)
         except EsdedupError as error:
-            # The first sentence; the advice after it is not for visitors.
+            # Return the first sentence; the advice after it is not for visitors.
             return str(error).partition(". ")[0]
 
 
 class FreshMarking(Marking):
-    """A `Marking` for a single caller: asks the forest for each text, without a background task."""
+    """A `Marking` for a single caller, which reads the forest for each text, without a background task."""
 
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
         """Return the boilerplate in a text, as `Marking` does."""
@@ -90,17 +90,17 @@ class Context:
     reader: AsyncReader
     index: str
     marking: Marking
-    # Merges and splits stories for those whom a proxy names in a header; None: nobody may.
+    # Edits stories for editors whom a proxy names in a header; None disables editing.
     stories: AsyncEditor | None = None
     editor_header: str | None = None
-    # The field with the address of an article's picture; None: the list has no pictures.
+    # The field with the address of an article's picture; None shows no pictures.
     thumbnail_field: str | None = None
-    # If the request names none.
+    # The zone if the request names none.
     default_zone: ZoneInfo
 
     @functools.cached_property
     def zone(self) -> ZoneInfo:
-        """The zone of days, and of times without one: that in the query or the cookie, if valid."""
+        """The zone of days, and of times without one: that of the query, else of the cookie, if valid."""
         for name in (self.request.query_params.get("time_zone"), self.request.cookies.get(ZONE_COOKIE)):
             with contextlib.suppress(SettingError):
                 if name:
@@ -116,7 +116,7 @@ class Context:
     def editor(self) -> str | None:
         """The editor's name; None for other visitors."""
         named = "" if self.editor_header is None else self.request.headers.get(self.editor_header, "")
-        # Headers are read as Latin-1, and proxies write UTF-8.
+        # Headers are decoded as Latin-1, but proxies write UTF-8.
         return named.encode("latin-1").decode("utf-8", "replace").strip() or None
 
     async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:

@@ -1,7 +1,7 @@
 """Exports of a list: a feed, CSV for spreadsheets, and JSON Lines for programs.
 
-Feeds are written with the standard library: packages for feeds bring their own models and parsers of XML, for
-the same twenty elements.
+Feeds are written with the standard library: packages for feeds bring their own models and XML parsers, to
+write the same twenty elements.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ from esdedup.web.guards import UNKEPT
 from esdedup.web.languages import calendar_time
 
 MAX_EXPORTED = MAX_HITS
-"""Rows of an export: as many as numbered pages reach. It is answered whole, and takes some seconds."""
+"""The most rows of an export: as many as numbered pages reach. That many take some seconds."""
 _MAX_EXPORTED_BYTES = 8_000_000
-"""Reading ends at this size: rows are some 300 bytes, but may have many further fields."""
+"""The size at which an export ends: a row has about 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
-# Concurrent exports, which take long; more are refused, so that pages are still served.
+# Limits concurrent exports, which take long, so that pages are still served.
 _EXPORTS = asyncio.Semaphore(2)
 _COLUMNS = (
     *("root", "similar", "matching", "sources", "first", "last"),
     *("title", "source", "published_at", "url", "index", "id"),
 )
 """The columns; the fields of `source_includes` follow."""
-# A cell that begins with one of these, also in full width or after invisible characters, is a formula for a
-# spreadsheet, and may send other cells to a server.
+# A cell that begins with one of these, also in full width or after invisible characters, is a formula in
+# spreadsheets, which could send other cells to a server.
 _FORMULA, _BREAKS = "=+-@", ("\t", "\r", "\n")
 _FEED_TYPE = "application/rss+xml"
 _ATOM, _DC = "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/"
@@ -58,7 +58,7 @@ ET.register_namespace("dc", _DC)
 
 
 class ExportForm(PageForm):
-    """The parameters of an export: those of the list."""
+    """The parameters of an export, which are those of the list."""
 
     size: Annotated[int, Field(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED
     """The most rows to export."""
@@ -66,7 +66,9 @@ class ExportForm(PageForm):
 
 _Exported = Annotated[ExportForm, Query()]
 router = APIRouter(
-    responses=described(s400="A parameter is invalid.", s409="The index is missing, or lacks the fields.")
+    responses=described(
+        s400="A parameter is invalid.", s409="The index is missing, or lacks esdedup's fields."
+    )
 )
 
 
@@ -82,9 +84,9 @@ def _file_of(media_type: str, example: str) -> dict[int | str, dict[str, Any]]:
     responses=_file_of(_FEED_TYPE, '<rss version="2.0"><channel><title>news</title>…'),
 )
 async def feed(context: ContextDep, form: Annotated[PageForm, Query()]) -> Response:
-    """An item for each row, the newest first unless another sort is asked for.
+    """Returns an item for each row, newest first unless another sort is requested.
 
-    A cluster is one item for feed readers, however it grows.
+    A cluster remains one item for feed readers when it grows.
     """
     options = await form.options(context) | {"details": True, "sort": form.sort or "newest"}
     page = bounded(await context.reader.list(context.index, **options))
@@ -98,13 +100,13 @@ async def feed(context: ContextDep, form: Annotated[PageForm, Query()]) -> Respo
     responses=_file_of("text/csv", ",".join(_COLUMNS)),
 )
 async def export_csv(context: ContextDep, form: _Exported) -> Response:
-    """The first rows of the list, with a header; times are ISO 8601.
+    """Returns the first rows of the list, after a header; times are ISO 8601.
 
-    At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
-    the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
-    with an apostrophe.
+    A file has at most 10,000 rows and about eight million bytes. Its name has the number of its rows and of
+    all rows, and the header `Link` has the address of the rest. Texts that a spreadsheet would treat as a
+    formula begin with an apostrophe.
     """
-    # CSV has no details, and Excel expects UTF-8 only after a byte order mark.
+    # CSV has no details, and Excel needs a byte order mark to recognise UTF-8.
     form, included = form.model_copy(update={"details": False}), form.source_includes
     header = "\ufeff" + _csv_line([*_COLUMNS, *included])
 
@@ -126,10 +128,10 @@ async def export_csv(context: ContextDep, form: _Exported) -> Response:
     responses=_file_of("application/jsonl", '{"id": "en-17-3", "index": "news", "root": "122c0d63…", …}'),
 )
 async def export_jsonl(context: ContextDep, form: _Exported) -> Response:
-    """The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
+    """Returns the first rows of the list, one on each line as in `/api/v1/list`; times are ISO 8601.
 
-    At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
-    the header `Link` has the address of the rest.
+    A file has at most 10,000 rows and about eight million bytes. Its name has the number of its rows and of
+    all rows, and the header `Link` has the address of the rest.
     """
 
     def write(row: Row) -> str:
@@ -147,13 +149,13 @@ async def _export(
     media_type: str,
     header: str = "",
 ) -> Response:
-    """Read the rows, some at a time, and answer with a file of them."""
+    """Read the rows in chunks, and return a file of them."""
     if _EXPORTS.locked():
         busy = "too many exports are in progress; try again"
         raise Refused(busy, status=503, kind="requests")
     async with _EXPORTS:
         options = await form.options(context) | {"page": 1}
-        # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
+        # An article that was not indexed through esdedup may have a lone surrogate, invalid in UTF-8.
         body, count = bytearray(header.encode("utf-8", "replace")), 0
         # Details of a row are about as large as ten further fields.
         at_once = max(1, _READ_AT_ONCE // (1 + len(form.source_includes) + 10 * form.details))
@@ -165,7 +167,7 @@ async def _export(
             if found.next is None or count >= form.size or len(body) >= _MAX_EXPORTED_BYTES:
                 break
             options["after"] = found.next
-    # The served name may have a star or a comma.
+    # The served name may contain stars and commas.
     what = re.sub("[^A-Za-z0-9]+", "-", context.index).strip("-") or "articles"
     about = "" if found.total_rows_exact else "about-"
     name = f"{what}-{count}-of-{about}{found.total_rows}.{media_type.rpartition('/')[2]}"
@@ -183,7 +185,7 @@ def _csv_line(values: Sequence[Any]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """Return a value as it is written: a formula after an apostrophe, as spreadsheets write it themselves."""
+    """Return the content of a cell; an apostrophe before a formula makes spreadsheets treat it as text."""
     if value is None or isinstance(value, int | float):
         return value
     text = joined(value)
@@ -211,10 +213,10 @@ def rss(page: Page, form: PageForm, context: Context) -> bytes:
     ET.SubElement(channel, f"{{{_ATOM}}}link", href=address, rel="self", type=_FEED_TYPE)
     moments = [moment for row in page.rows if (moment := _moment(row)) is not None]
     if moments:
-        # The feed is the same until there is something new.
+        # With this time, the feed does not change until there is a newer row.
         _add(channel, "lastBuildDate", format_datetime(max(moments)))
     for row in page.rows:
-        # The root of a cluster never changes: however it grows, feed readers show it once.
+        # The root of a cluster never changes, so feed readers show a growing cluster once.
         identity = f"cluster:{row.root}" if form.dedup else f"article:{row.index}/{row.id}"
         _add_item(channel, row, identity=identity, page=base + article_address(index, row))
     written: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)

@@ -1,4 +1,4 @@
-"""NamedEditor stories over HTTP, for those whom a proxy names: by forms on the pages, and as JSON."""
+"""Lets editors whom a proxy names edit stories over HTTP: by forms on the pages, and as JSON."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from esdedup.web.rendering import render
 _MOST_SHOWN = 200
 
 router = APIRouter(include_in_schema=False)
-_NOT_AN_EDITOR = described(s403="No proxy names the visitor as an editor, or another site's page asks.")
+_NOT_AN_EDITOR = described(s403="No proxy names the visitor as an editor, or another site sent the request.")
 api_router = APIRouter(prefix=PREFIX, responses=ERRORS | _NOT_AN_EDITOR)
 
 
@@ -37,11 +37,11 @@ async def _named_editor(context: ContextDep) -> _NamedEditor:
     """Return the editor whom the proxy names; refuse all other visitors."""
     if context.stories is None or context.editor is None:
         raise Refused(
-            translatable("only editors may do this, whom a proxy names: `serve --editor-header NAME`"),
+            translatable("only editors whom a proxy names may do this: see `serve --editor-header NAME`"),
             status=403,
             kind="not_an_editor",
         )
-    # Also those of origins that may read: an editor's browser would send its log-in with their forms.
+    # Refuse even origins that may read: an editor's browser would send credentials with their forms.
     if is_foreign(context.request.method, context.request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
     return _NamedEditor(editor=context.stories, by=context.editor)
@@ -50,20 +50,20 @@ async def _named_editor(context: ContextDep) -> _NamedEditor:
 NamedEditor = Annotated[_NamedEditor, Depends(_named_editor)]
 
 
-@api_router.get("/edits", summary="What editors said of the stories")
+@api_router.get("/edits", summary="The edits of stories")
 async def edits(context: ContextDep, editing: NamedEditor) -> EditHistory:
-    """The first one first, also those that were undone."""
+    """Returns the earliest edit first, including edits that were undone."""
     return await editing.editor.history(context.index)
 
 
 @api_router.post(
     "/edits",
-    summary="Merge or split stories, move articles, or undo it",
+    summary="Merge or split stories, move articles, or undo an edit",
     responses=NOT_FOUND,
     dependencies=[Depends(check_is_json)],
 )
 async def edit(context: ContextDep, editing: NamedEditor, body: EditRequest) -> EditResult:
-    """Only for editors, whom a proxy names, and in indices that were set up for it.
+    """Only for editors whom a proxy names, and in indices that were set up for editing.
 
     An article is named by its id, or by its index and id if several indices have that id.
     """
@@ -72,7 +72,7 @@ async def edit(context: ContextDep, editing: NamedEditor, body: EditRequest) -> 
 
 @router.get("/edits", response_class=HTMLResponse)
 async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
-    """Show what editors said, the latest first, with a button to undo each."""
+    """Show the edits, latest first, with a button to undo each."""
     history = await editing.editor.history(context.index)
     latest = history.edits[-_MOST_SHOWN:][::-1]
     names = list({each.into for each in latest if each.into})
@@ -84,7 +84,7 @@ async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
         edits=latest,
         undone=history.undone,
         total=len(history.edits),
-        # By story, its newest article; a story may be gone.
+        # The newest article of each story, by root; a story may no longer exist.
         articles={row.root: row for row in rows},
     )
 
@@ -94,25 +94,25 @@ async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectRes
     """Make the edit of a form, and redirect to the article, the list, or the page of edits."""
     sent = await sent_form(context.request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
-    wanted: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}
-    if wanted["kind"] == "undo":
-        wanted["undoes"], back = given.get("number"), "/edits"
+    request: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}
+    if request["kind"] == "undo":
+        request["undoes"], back = given.get("number"), "/edits"
     elif "id" not in given:
         # Rows of the list.
         if len(chosen) < 2:
-            raise SettingError("choose two rows or more")
+            raise SettingError("choose at least two rows")
         places = ({"index": index, "id": article_id} for index, article_id in map(read_place, chosen))
-        wanted["to"], *wanted["ids"] = places
+        request["to"], *request["ids"] = places
         back = f"/?{given.get('listed', '')}"
     else:
         article = await context.article(given["id"], in_index=given.get("index") or None)
-        if wanted["kind"] != "split":
+        if request["kind"] != "split":
             if not (to := given.get("to", "").strip()):
                 raise SettingError("name an article of the other story, by its id or the address of its page")
-            wanted["to"] = _place(await article_at(context, to))
-        wanted["ids"] = [_place(article)]
+            request["to"] = _place(await article_at(context, to))
+        request["ids"] = [_place(article)]
         back = f"{article_address(context.index, article, listed=given.get('listed', ''))}#similar"
-    await editing.editor.edit(context.index, EditRequest(**wanted), by=editing.by)
+    await editing.editor.edit(context.index, EditRequest(**request), by=editing.by)
     return RedirectResponse(f"{context.prefix}{back}", status_code=303)
 
 

@@ -21,22 +21,22 @@ _WORDS = {
     "article_not_found": translatable("There is no such article. It may have been deleted."),
     "article_rejected": translatable("The text of this article cannot be read."),
     "elasticsearch_error": translatable("Elasticsearch cannot answer this."),
-    "forest_not_usable": translatable("What is known of similar articles cannot be read at the moment."),
+    "forest_not_usable": translatable("Similar articles cannot be found at the moment."),
     "index_not_ready": translatable("The articles cannot be read: their index is missing, or not set up."),
     "internal_error": translatable("internal error; the server's log has the details"),
-    "invalid_request": translatable("A value in the address of this page is not possible."),
+    "invalid_request": translatable("A value in the address of this page is invalid."),
     "late": translatable("This took too long. Try again, perhaps with a narrower search."),
 }
-_TOO_DEEP = translatable("Pages reach no further down. Narrow the search, or choose another order.")
+_TOO_DEEP = translatable("No more pages can be shown. Narrow the search, or choose another order.")
 
 log = logging.getLogger("esdedup")
 
 
 def error_answer(scope: Scope, problem: Problem) -> Response:
-    """Return the answer for an error, in the form that its path has."""
+    """Return the answer for an error: a page, or problem details under the paths of programs."""
     if _path(scope).startswith(_OF_PROGRAMS):
         return problem.response()
-    # Imported here, since the API alone needs no templates.
+    # Imported here, because the API alone needs no templates.
     from esdedup.web.languages import language_of
     from esdedup.web.rendering import render
 
@@ -50,13 +50,13 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
 
 
 def problem_of(request: Request, error: Exception) -> Problem:
-    """Return the problem that an error is answered with; it discloses no addresses."""
+    """Return the problem to answer an error with, which discloses no addresses."""
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
         if _path(request.scope).startswith(api.ROOT):
-            return Problem.of(404, "no_such_endpoint", "there is no such endpoint: the description names all")
+            return Problem.of(404, "no_such_endpoint", "there is no such endpoint; see the API's description")
         return Problem.of(404, "no_such_page", translatable("there is no such page"))
     if type(error) is ServerError and error.status == 400:
-        # Elasticsearch cannot read what the parameters say, such as a year that a date_nanos field lacks.
+        # Elasticsearch cannot use a parameter, such as a year outside the range of a date_nanos field.
         return Problem.of(400, "invalid_request", str(error))
     problem = Problem.of_error(error)
     if isinstance(error, ServerUnavailable):

@@ -23,16 +23,16 @@ Parameters = dict[str, Any]
 MAX_VALUES = 100
 """The most values of one parameter."""
 
-# The fields of a form that is sent: one for each row of a page, and some more.
+# The most fields of a submitted form: one for each row of a page, and some more.
 _MOST_FIELDS = MAX_SIZE + 16
 _OF_SEARCH = {"since", "until", "source", "where"}
 _OF_PAGES = {"compact", "since_time", "until_time"}
-# They change what is shown of the rows, not the choice of rows.
+# Parameters that change what rows show, not which rows are selected.
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
 
 async def sent_form(request: Request) -> list[tuple[str, str]]:
-    """Read the fields of a form that was sent; raise `SettingError` if it cannot be read."""
+    """Read the fields of a submitted form; raise `SettingError` if it cannot be read."""
     try:
         return parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS)
     except ValueError as error:
@@ -40,12 +40,12 @@ async def sent_form(request: Request) -> list[tuple[str, str]]:
 
 
 def names_of(given: Sequence[str]) -> list[str]:
-    """Return the names in the values of a parameter, each of which may have several."""
+    """Return the names in the values of a parameter; each value may have several, separated by commas."""
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
 
 
 class ParameterModel(BaseModel):
-    """Base of parameters of requests. The docstrings of fields appear in the description of the API."""
+    """Base of request parameters. The docstrings of fields appear in the description of the API."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -58,8 +58,8 @@ class ParameterModel(BaseModel):
 SourceIncludes = Annotated[
     list[str],
     Field(
-        description="Further fields of the articles, which each then has in `included`: names separated by "
-        f"commas, or the parameter several times; at most {MAX_INCLUDED}."
+        description="Further fields of the articles to return in `included`: names separated by commas, or "
+        f"the parameter repeated; at most {MAX_INCLUDED}."
     ),
     AfterValidator(names_of),
 ]
@@ -75,8 +75,8 @@ class Form(ParameterModel):
     """The parameters of a list."""
 
     q: Annotated[str, Field(max_length=1_000, examples=["ferry"])] = ""
-    """Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`,
-    `begin*`, `(group)`. Whatever is typed is a query."""
+    """Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and
+    `(group)` work as in most search boxes. Every input is valid."""
     since: Annotated[str, Field(examples=["2026-11-01"])] = ""
     """Only articles from this day or moment on, ISO 8601."""
     until: str = ""
@@ -84,21 +84,21 @@ class Form(ParameterModel):
     time_zone: Annotated[
         str, Field(examples=["Asia/Shanghai"]), AfterValidator(lambda name: name and zone_named(name).key)
     ] = ""
-    """Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the
-    pages keep, else that of the server."""
+    """The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of
+    the pages, else that of the server."""
     source: Annotated[list[str], Field(max_length=MAX_VALUES), AfterValidator(_each_once)] = []
-    """Only articles from this source; repeat it for articles from one of several."""
+    """Only articles from this source; repeat the parameter to allow several sources."""
     where: Annotated[
         list[str],
         AfterValidator(_each_once),
         Field(examples=[["language:en"]], max_length=MAX_VALUES),
     ] = []
     """Only articles with this value in a further keyword field, as `field:value`, such as `language:en`;
-    repeat it for one of several values, or for several fields."""
+    repeat the parameter to allow several values, or to filter by several fields."""
     sort: Sort | None = None
     """Default: relevance if there are words, else newest."""
     head: Head | None = None
-    """Which matching article a row shows. Default: the one that decides its position."""
+    """Which matching article a row shows. Default: the match that decides its position."""
     min_similar: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """Only rows with at least this many similar articles."""
     min_sources: Annotated[int, Field(ge=0, le=MOST_SOURCES)] = 0
@@ -106,8 +106,8 @@ class Form(ParameterModel):
     dedup: bool = True
     """False gives each article a row of its own."""
     details: bool = False
-    """Also some lines of each row's text, with the searched words marked, and of its cluster the earliest,
-    the latest and the most different article, the largest sources, and its spread over time."""
+    """Also return a snippet of each row's text with the searched words marked, and the earliest, latest and
+    most different article of its cluster, its largest sources, and its spread over time."""
     source_includes: Annotated[SourceIncludes, Field(examples=[["author", "section"]])] = []
     arrived_since: str = ""
     """Also count the articles that have arrived after this moment, ISO 8601."""
@@ -119,7 +119,7 @@ class Form(ParameterModel):
     @model_validator(mode="before")
     @classmethod
     def _without_empty(cls, values: Any) -> Any:
-        # Browsers also send the fields that are left empty.
+        # Browsers also send empty fields.
         return {
             name: [each for each in value if each != ""] if isinstance(value, list) else value
             for name, value in values.items()
@@ -136,7 +136,7 @@ class Form(ParameterModel):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether anything but words is asked for."""
+        """Whether there are parameters other than the words and the page."""
         return bool(self.parameters.keys() - {"q", "page", "after"})
 
     def search(self, context: Context) -> dict[str, Any]:
@@ -160,10 +160,10 @@ REPEATABLE = frozenset(
 
 
 class PageForm(Form):
-    """The parameters of the list page: contradictions are resolved."""
+    """The parameters of the list page, with contradictions resolved."""
 
     compact: bool = False
-    """A page shows a row in two lines, without its text."""
+    """Show each row in two lines on pages, without its text."""
 
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":
@@ -180,7 +180,7 @@ class PageForm(Form):
 
     @classmethod
     def of_address(cls, query: str) -> "PageForm":
-        """Read the query of a list's address; an invalid one is the list of all articles."""
+        """Read the query of a list's address; an invalid query means the list of all articles."""
         try:
             given = parse_qs(query)
             return cls.model_validate(
@@ -190,18 +190,18 @@ class PageForm(Form):
             return cls()
 
 
-# A browser's own field has hours and minutes.
+# The time field of a browser sends hours and minutes.
 _TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")]
 
 
 class SentForm(PageForm):
-    """The parameters of the list page as its form sends them: days, and times of day."""
+    """The parameters of the list page as its form sends them, with days apart from times of day."""
 
     since_time: _TimeOfDay = ""
     until_time: _TimeOfDay = ""
 
     def at_times(self, today: date) -> "PageForm":
-        """Merge times of day into the days; a time without a day is today's."""
+        """Merge times of day into the days; a time without a day means today."""
         moments = {
             name: f"{getattr(self, name) or today}T{time}"
             for name in ("since", "until")

@@ -1,4 +1,4 @@
-"""How values and addresses are written, and how much of long values. Pure."""
+"""Formats values and addresses, and limits the length of values. Pure."""
 
 import itertools
 import json
@@ -14,13 +14,13 @@ from esdedup.text.left_out import LeftOut, Span
 from esdedup.times import iso, time_ms
 
 MAX_VALUE = 1_000
-"""Of each title, source, time and address, in characters: longer than any cursor and any id."""
+"""The most characters of a title, source, time or address; cursors and ids are shorter."""
 MAX_SHOWN_TEXT = MAX_TEXT_LENGTH
-"""Of the text of an article, in characters: what decides its fingerprint."""
+"""The most characters shown of an article's text; by default, no more are fingerprinted."""
 MAX_ENTRIES = 1_000
-"""Of a list: articles on a page are no more, nor the keys of an article that esdedup has written."""
+"""The most entries of a list: a page has no more articles, and an enriched article no more keys."""
 MAX_SPANS = 1_000
-"""Of the places in a text that are marked as boilerplate: a text of menus alone has some hundreds."""
+"""The most places marked as boilerplate in a text; a text that consists of menus has some hundreds."""
 
 _Result = TypeVar("_Result", bound=Result)
 
@@ -30,7 +30,7 @@ _LONGEST_LINK = 2_000
 # A language as pages and articles name it: de, zh-Hans.
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-# Whether a letter belongs to the writing of a language that no other is written in.
+# By language, whether a letter belongs to a script that only this language uses.
 _SCRIPTS: dict[str, Callable[[str], bool]] = {
     "zh": lambda letter: "\u3400" <= letter <= "\u9fff",
     "ja": lambda letter: "\u3040" <= letter <= "\u30ff",
@@ -39,7 +39,7 @@ _SCRIPTS: dict[str, Callable[[str], bool]] = {
 
 
 def shortened(text: str) -> str:
-    """Cut a text that belongs on a line; a title may be as long as an article."""
+    """Cut a text to fit on a line; a title may be as long as an article."""
     return cut(text, _LONGEST_LINE)
 
 
@@ -50,18 +50,18 @@ def machine_time(value: object) -> str:
 
 
 def joined(value: object, write: Callable[[object], object] = str) -> str:
-    """Write the value of a field: one, several, or nothing if there is none."""
+    """Write the values of a field, separated by commas; empty if it has none."""
     values = value if isinstance(value, list) else [value]
     return ", ".join(str(write(each)) for each in values if each is not None)
 
 
 def source_names(value: object) -> str:
-    """Write an article's sources, on a line; nothing if their names are blank."""
+    """Write an article's sources on a line; empty if their names are blank."""
     return shortened(joined(value).strip())
 
 
 def link(value: str | None) -> str | None:
-    """Return an address if it can be followed safely: on the web, not a script."""
+    """Return an address if it is a safe link, to a web page and not to a script."""
     if not value or len(value) > _LONGEST_LINK:
         return None
     try:
@@ -91,13 +91,13 @@ def article_address(served: str, article: Article, **parameters: object) -> str:
 
 
 def comparison_address(one: Article, other: Article, **parameters: object) -> str:
-    """Return the address of the page that compares two articles; the earlier one is its A."""
+    """Return the address of the page that compares two articles; the earlier article is A."""
     earlier, later = sorted((one, other), key=_published)
     return address("/compare", one=place(earlier), other=place(later), **parameters)
 
 
 def place(article: Article) -> str:
-    """Return where an article is, as one value of a form."""
+    """Return the index and id of an article as one value of a form."""
     return f"{article.index}/{article.id}"
 
 
@@ -120,19 +120,19 @@ def is_day(text: str) -> bool:
 
 
 def own_language(article: Article) -> str:
-    """Return the language that an article itself names, empty if it names none that browsers know."""
+    """Return the language that an article names; empty if it names none in a form that browsers accept."""
     named = (article.included or {}).values()
     return next((each for each in named if isinstance(each, str) and _LANGUAGE.fullmatch(each)), "")
 
 
 def language(text: str | None) -> str:
-    """Guess the language of a text from the script of its first letters; empty if unknown, as for Latin."""
+    """Guess the language of a text from the script of its first letters; empty if ambiguous, as for Latin."""
     letters = [each for each in (text or "")[:200] if each.isalpha()]
     counts = {name: sum(map(has, letters)) for name, has in _SCRIPTS.items()}
     if counts["ja"] or counts["ko"]:
         # Japanese and Korean texts contain Chinese characters too.
         return max(("ja", "ko"), key=lambda name: counts[name])
-    # A Chinese text may have many foreign names, whose letters are shorter than characters.
+    # A Chinese text may have many foreign names, which need more letters than Chinese words.
     return "zh" if 4 * counts["zh"] > len(letters) else ""
 
 
@@ -142,7 +142,7 @@ def cut(text: str, length: int = MAX_VALUE) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return a text without lone surrogates, which UTF-8 lacks; other programs may have indexed some."""
+    """Return a text without lone surrogates, invalid in UTF-8, which other programs may have indexed."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -158,7 +158,7 @@ def bounded(result: _Result) -> _Result:
 
 
 def bounded_spans(left_out: LeftOut) -> LeftOut:
-    """Limit the boilerplate of a text to what is shown of the text."""
+    """Limit the boilerplate of a text to the part of the text that is shown."""
     spans = tuple(
         Span(
             start=span.start, end=min(span.end, MAX_SHOWN_TEXT), text=span.text[: MAX_SHOWN_TEXT - span.start]
@@ -188,7 +188,7 @@ def _bounded(value: object) -> object:
 
 def _bounded_json(value: object) -> object:
     """Return a value as it is if its JSON is short, else the beginning of its JSON."""
-    # No more of it is written than is needed; every piece has a character or more.
+    # Encode only as much as is needed; every piece has at least one character.
     pieces = json.JSONEncoder(ensure_ascii=False).iterencode(value)
     beginning = "".join(itertools.islice(pieces, MAX_VALUE + 1))
     readable = encodable(beginning)

@@ -1,9 +1,9 @@
 """Middleware: headers, limits, complete bodies, entity tags, and answers to HEAD.
 
-A root never changes, but every answer has something that does: a cluster grows with each new article, an
-article may be indexed again, and the forest learns what is boilerplate in it. So no answer is fresh for any
-time (``no-cache``), and an entity tag saves the transfer, though not the search. Answers are for
-one reader (``private``): a proxy with a log-in in front of them must not give them to another.
+Any answer may change: a cluster grows with new articles, an article may be indexed again, and the forest
+learns boilerplate. So caches must validate every answer (``no-cache``); an entity tag saves the transfer, but
+not the search. Answers are ``private``, so that a proxy that authenticates visitors does not send the answer
+for one visitor to another.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from esdedup.web.errors import error_answer
 
 _POLICY = "Content-Security-Policy"
 HEADERS = {
-    # Only thumbnails are loaded from other servers. The only script is that of the pages.
+    # Only thumbnails are loaded from other servers. The only script is `pages.js`.
     _POLICY: "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -31,19 +31,19 @@ HEADERS = {
 MAX_REQUESTS = 32
 """Concurrent requests; more would not make Elasticsearch faster."""
 MAX_ANSWER_S = 60.0
-"""As long as one request to Elasticsearch may take; reading looks at a limited number of articles."""
+"""The time limit of an answer, equal to that of one request to Elasticsearch."""
 _BUSY = Problem.of(503, "requests", translatable("too many requests at once; try again"))
 MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
-"""The longest text however it is written: a character takes at most 6 bytes as JSON (``\\u4e2d``). Only those
-beyond the common ones take 12; they must be written as UTF-8."""
+"""Enough for the longest text if a character takes up to 6 bytes in JSON (``\\u4e2d``). Rare characters take
+12 if they are escaped, so a long text of them must be sent as UTF-8."""
 UNKEPT = "no-store"
-"""`Cache-Control` of errors, of answers to POST, and of exports."""
+"""The `Cache-Control` of errors, answers to POST, and exports."""
 REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 
 
 def with_headers(app: ASGIApp, *, has_thumbnails: bool = False) -> ASGIApp:
-    """Add the headers to every answer, also to those outside of all routes."""
+    """Add the headers to every answer, including answers outside of all routes."""
     headers = dict(HEADERS)
     if has_thumbnails:
         headers[_POLICY] = HEADERS[_POLICY].replace("img-src 'self'", "img-src 'self' https:")
@@ -62,7 +62,7 @@ def with_headers(app: ASGIApp, *, has_thumbnails: bool = False) -> ASGIApp:
 
 
 def answering_head(app: ASGIApp) -> ASGIApp:
-    """Answer HEAD, by which link checkers ask, as GET without the body."""
+    """Answer HEAD requests, which link checkers send, like GET but without the body."""
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_head(message: Message) -> None:
@@ -79,8 +79,8 @@ def answering_head(app: ASGIApp) -> ASGIApp:
 def limited(app: ASGIApp) -> ASGIApp:
     """Limit requests in size, number and time.
 
-    A request counts from when it has arrived whole until its answer is ready: slow visitors take no place
-    from others. The number of connections bounds what they hold.
+    A request counts from the time when all of it has arrived until its answer is ready, so slow visitors do
+    not block others. The limit on connections also limits the memory for their requests.
     """
     limits = Limits(app, answer=error_answer, max_requests=MAX_REQUESTS, busy=_BUSY, timeout_s=MAX_ANSWER_S)
 
@@ -94,7 +94,7 @@ def limited(app: ASGIApp) -> ASGIApp:
             return
         except Refused as refused:
             response = error_answer(scope, Problem.of_error(refused))
-            # The rest is not read.
+            # The rest of the body is not read.
             response.headers["Connection"] = "close"
             await response(scope, receive, send)
             return
@@ -135,7 +135,7 @@ def _tag(start: Message, bodies: list[Message], known: str) -> None:
         b"".join(each.get("body", b"") for each in bodies), digest_size=_TAG_BYTES
     ).hexdigest()
     headers = MutableHeaders(scope=start)
-    # Weak, as the same answer may be sent compressed.
+    # Weak, because the same answer may be sent compressed.
     headers["ETag"] = f'W/"{digest}"'
     if known.strip() == "*" or f'"{digest}"' in (
         each.strip().removeprefix("W/") for each in known.split(",")
@@ -157,14 +157,14 @@ async def _collected(app: ASGIApp, scope: Scope, receive: Receive) -> list[Messa
 
 
 async def read_body(request: Request) -> bytes:
-    """Read the body of a request whole, unless it is too large, or not UTF-8."""
+    """Read the whole body of a request; raise `Refused` if it is too large, or not UTF-8."""
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > MAX_BODY_BYTES:
             too_large = f"the request is larger than {MAX_BODY_BYTES:,} bytes"
             raise Refused(too_large, status=413, kind="body_too_large")
-    # UTF-16 and UTF-32, which JSON parsers also take, have zeros.
+    # UTF-16 and UTF-32, which JSON parsers also accept, contain zero bytes.
     if b"\0" in body:
         raise Refused("the request is not UTF-8")
     return bytes(body)

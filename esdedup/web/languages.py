@@ -1,7 +1,7 @@
 """The languages of the interface: negotiation, messages, and formats of times and numbers.
 
-Messages are English, and are their own keys; `locale/zh.po` has the Chinese ones. It is read as it stands:
-there is nothing to compile, and nothing compiled that could be out of date.
+English messages are the keys of their translations; `locale/zh.po` has the Chinese ones. The file is read
+directly, so there is no compiled catalogue that could be out of date.
 """
 
 import dataclasses
@@ -69,7 +69,7 @@ class Language:
         return numbers.format_percent(share, locale=self.locale)
 
     def moment(self, value: object) -> str:
-        """Write a time, in any stored form, as day and minute; what cannot be parsed stays."""
+        """Write a time, in any stored form, as day and minute; return other text unchanged."""
         found = calendar_time(value, self.zone)
         if found is None:
             return self.day(value)
@@ -84,7 +84,7 @@ class Language:
         return _day(found.date(), self.code)
 
     def ago(self, value: object, now: datetime) -> str:
-        """Write how long ago a time was; its day after a week. What cannot be parsed stays."""
+        """Write how long ago a time was, or its day after a week; return other text unchanged."""
         found = calendar_time(value)
         if found is None or abs(now - found) > _RECENT:
             return self.day(value)
@@ -101,14 +101,14 @@ class Language:
     def length(self, milliseconds: int) -> str:
         """Write a length of time in days, hours, minutes or seconds: 2 hours."""
         if milliseconds >= DAY_MS:
-            # Weeks and months would be too coarse. In Chinese, only the short form is known to Babel.
+            # Weeks and months would be too coarse. For Chinese, Babel knows only the short form.
             return units.format_unit(
                 milliseconds // DAY_MS, "duration-day", length="short", locale=self.locale
             )
         return dates.format_timedelta(timedelta(milliseconds=milliseconds), threshold=1, locale=self.locale)
 
 
-# A page has the same days and numbers many times, and babel reads its patterns anew for each.
+# Cached because a page repeats days and numbers, and Babel parses its patterns for each of them.
 @functools.lru_cache(maxsize=4_096)
 def _day(day: date, code: str) -> str:
     return dates.format_skeleton("yMMMd", datetime.combine(day, time.min), locale=code)
@@ -134,7 +134,7 @@ def language(code: str) -> Language:
 
 
 def language_of(context: Context) -> Language:
-    """Return the language in which a visitor reads the interface, with the time zone."""
+    """Return the language in which a visitor reads the interface, with their time zone."""
     found = language(chosen(context.request.headers, context.request.cookies))
     return dataclasses.replace(found, zone=context.zone)
 
@@ -174,9 +174,9 @@ def calendar_time(value: object, zone: tzinfo = UTC) -> datetime | None:
 async def choose_language(
     request: Request, to: Literal["en", "zh"], back: Annotated[str, Query(max_length=_LONGEST_BACK)] = "/"
 ) -> RedirectResponse:
-    """Keep the language in a cookie, and redirect back."""
+    """Store the language in a cookie, and redirect back."""
     prefix = request.scope.get("root_path", "")
-    # Two slashes at the beginning would be another host's address.
+    # An address that begins with two slashes would name another host.
     path = back.lstrip("/\\")
     answer = RedirectResponse(f"{prefix}/{path}", status_code=303)
     keep_cookie(request, answer, COOKIE, to, max_age_s=_YEAR_S)

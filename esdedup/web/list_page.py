@@ -1,7 +1,7 @@
-"""The list page, with its filters, and what is new since the last visit.
+"""The list page, with its filters, and the articles that are new since the last visit.
 
-Facets are links that add or remove a value. A cookie has the time of a visit, which ends after half an hour
-without a page; until then, articles that arrived after the previous visit are new.
+Facets are links that add or remove a value. A cookie stores the times of visits. A visit ends after half an
+hour without a page; until then, articles that arrived after the previous visit are new.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _SHOWN_AT_ONCE = 8
 VISIT_COOKIE = "esdedup_visit"
 _VISITS_KEPT_S = 90 * 24 * 3600
 _PAUSE = timedelta(minutes=30)
-# Seconds since 1970: the end of the previous visit, if any, and the last page of this one.
+# Seconds since 1970: the end of the previous visit, if any, and the last page of this visit.
 _VALUE = re.compile(r"([0-9]{1,11})?-([0-9]{1,11})")
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -51,7 +51,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 class Visits:
     """The previous and the current visit."""
 
-    # None: this is the first.
+    # None if this is the first visit.
     before: datetime | None
     now: datetime
 
@@ -106,7 +106,7 @@ async def list_page(context: ContextDep, raw: Annotated[SentForm, Query()]) -> H
 
 
 async def _read(context: Context, form: PageForm, options: dict[str, Any]) -> tuple[Page, Overview]:
-    """Read the rows and the overview side by side; if one fails, the other ends."""
+    """Read the rows and the overview concurrently; if one fails, cancel the other."""
     try:
         async with asyncio.TaskGroup() as tasks:
             page = tasks.create_task(context.reader.list(context.index, **options))
@@ -122,7 +122,7 @@ async def _read(context: Context, form: PageForm, options: dict[str, Any]) -> tu
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Link:
-    """A value to filter by, and the list with it added, or removed if it is chosen now."""
+    """A value to filter by, and the parameters of the list that adds it, or removes it if it is chosen."""
 
     label: str
     parameters: Parameters
@@ -136,10 +136,10 @@ class ShownFacet:
 
     heading: str
     is_source: bool
-    # Those that are shown at once, and those that unfold.
+    # The links that are always shown, and those that unfold.
     links: list[Link]
     more: list[Link]
-    # Articles in values that are not listed.
+    # The number of articles with other values.
     other_articles: int
     is_exact: bool
 
@@ -194,7 +194,7 @@ def _label_of(field: str, value: str, language: Language) -> str:
 def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool = False) -> ShownFacet:
     links = []
     for each in facet.values:
-        # Longer values would be cut where they are shown; blank ones have no name.
+        # Skip values that would be cut when shown, and blank ones.
         if len(each.value) > MAX_VALUE or not each.value.strip():
             continue
         if is_source:
@@ -206,7 +206,7 @@ def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool 
         links.append(
             Link(label=label, articles=each.articles, is_chosen=each.is_chosen, parameters=parameters)
         )
-    # Chosen ones stay in sight.
+    # Chosen values are always shown.
     links.sort(key=lambda link: not link.is_chosen)
     return ShownFacet(
         heading=language.gettext("Sources") if is_source else _heading_of(facet.field, language),

@@ -13,21 +13,21 @@ from esdedup.web.languages import Language, language_of
 
 
 def render(name: str, context: Context, *, status_code: int = 200, **values: object) -> HTMLResponse:
-    """Answer with a page, made by the template of that name, in the visitor's language."""
+    """Return the page of a template, in the visitor's language, as an answer."""
     language, scope = language_of(context), context.request.scope
     # The address of the page itself, to which the language switch returns.
     own, query = quote(scope["path"].removeprefix(context.prefix)), scope["query_string"].decode("latin-1")
     own += f"?{query}" if query else ""
     html = _environment(language).get_template(name).render(context=context, own=own, **values)
     return HTMLResponse(
-        # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
+        # An article that was not indexed through esdedup may have a lone surrogate, invalid in UTF-8.
         html.replace("\0", "\ufffd").encode("utf-8", "replace"),
         status_code=status_code,
         headers={"Content-Language": language.code, "Vary": "Accept-Language, Cookie"},
     )
 
 
-# Readers of one desk are in few zones; templates take some milliseconds to compile for another.
+# Visitors usually are in few time zones; for another, compiling templates takes some milliseconds.
 @functools.lru_cache(maxsize=16)
 def _environment(language: Language) -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -58,7 +58,7 @@ def _environment(language: Language) -> jinja2.Environment:
         "place": formats.place,
         "thumbnail": formats.thumbnail,
         "source": lambda value: formats.source_names(value) or language.gettext("no source"),
-        # For messages that are marked in Python; `_` would take a percent sign in one for a place of a value.
+        # For messages marked in Python, whose percent signs `_` would treat as placeholders.
         "translated": language.gettext,
     }
     environment.globals |= {

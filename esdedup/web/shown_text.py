@@ -1,4 +1,4 @@
-"""The text of an article as readers see it, alone or compared with another one's."""
+"""The visible text of an article, alone or compared with the text of another article."""
 
 import asyncio
 import dataclasses
@@ -27,7 +27,7 @@ Kind = Literal["same", "removed", "added"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A part of a text; of two texts that are compared, it may be in only one."""
+    """A part of a text, or of two compared texts, in which case it may be in only one of them."""
 
     kind: Kind
     text: str
@@ -36,28 +36,28 @@ class Piece:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShownText:
-    """The text of an article as readers see it."""
+    """The visible text of an article, or its comparison with another text."""
 
     # The beginning of a very long text.
     text: str
-    # Empty if it is not known.
+    # Empty if unknown.
     language: str
-    # The text, or what differs from another text.
+    # The parts of the text, or of the comparison.
     parts: list[Piece]
-    # Whether nothing differs but white space, which is not marked.
+    # Whether the texts are equal apart from white space, whose differences are not marked.
     is_same: bool
-    # Whether there is more of the text than is shown.
+    # Whether only the beginning of the text is shown.
     is_cut: bool
-    # Whether the end of a text is too far to be compared.
+    # Whether a text is too long to be compared to its end.
     is_compared_in_part: bool
-    # The boilerplate in it, or why that is not known.
+    # The boilerplate in the text, or why it is unknown.
     left_out: LeftOut | str
-    # Whether there is more boilerplate than is marked.
+    # Whether only a part of the boilerplate is marked.
     is_marked_in_part: bool
 
 
 async def shown_text(context: Context, article: FullArticle, other: FullArticle | None = None) -> ShownText:
-    """Show an article's text, compared with that of another one if that is given."""
+    """Prepare the text of an article to be shown, compared with that of `other` if given."""
     mine, ours = await _marked_text(context, article)
     others, theirs = (None, None) if other is None else await _marked_text(context, other)
 
@@ -80,9 +80,9 @@ async def shown_text(context: Context, article: FullArticle, other: FullArticle 
 
 
 async def _marked_text(context: Context, article: FullArticle) -> tuple[str, LeftOut | str]:
-    """Return the visible text (of a long one a beginning), and its boilerplate or why it is unknown."""
+    """Return the visible text, or a beginning of it, and its boilerplate or why that is unknown."""
     visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
-    # Markup may take seconds to read, so it is read once.
+    # Parsing the markup may take seconds, so it is parsed only once.
     raw = html.escape(visible, quote=False)
     return visible, await context.marking.left_out(raw, site=article.site)
 

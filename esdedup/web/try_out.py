@@ -1,6 +1,6 @@
-"""The page on which the API can be tried out: a form for each operation, made from the description.
+"""The page on which the API can be tried out, with a form for each operation in its description.
 
-The usual tools for such a page load scripts from other servers, or take a megabyte.
+The usual tools for such a page load scripts from other servers, or a megabyte of them.
 """
 
 import json
@@ -32,7 +32,7 @@ async def try_out(context: ContextDep) -> HTMLResponse:
 
 @router.post(f"{PATH}/similar")
 async def similar_to_text(context: ContextDep) -> SimilarPage:
-    """Answer the form for a text as the API does: forms cannot send JSON."""
+    """Answer the form for a text like the API, since forms cannot send JSON."""
     given = dict(await sent_form(context.request))
     try:
         text = api.Text(text=given.get("text", ""), site=given.get("site"))
@@ -60,7 +60,7 @@ def prose_of(text: str) -> str:
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return an operation as it is shown; a body that no form can send is shown as an example."""
+    """Return an operation as it is shown; a body that a form cannot send is shown as an example."""
     inputs = [
         _input(each["name"], each["schema"], is_required=each["required"])
         for each in operation.get("parameters", [])

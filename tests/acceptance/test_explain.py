@@ -204,15 +204,15 @@ def test_outcomes_of_pairs_in_an_index(online: Run, es: Elasticsearch, feed: Any
         ),
         (
             {"a": FIRST, "b": SECOND, "d": FOURTH},
-            *([1, 1, 1], "b", "d", "far_from_root", "B, which came later, does not agree with the root of A"),
+            *([1, 1, 1], "b", "d", "far_from_root", "B, which arrived later, does not agree with"),
         ),
         (
             {"d": FOURTH, "a": FIRST, "b": SECOND},
-            *([1, 1, 1], "d", "b", "other_root", "when B came, it had neighbours in several clusters"),
+            *([1, 1, 1], "d", "b", "other_root", "when B arrived, it had neighbours in several clusters"),
         ),
         (
             {"a": FIRST, "b": SECOND},
-            *([1, 9], "a", "b", "expired", "so A had expired when B came"),
+            *([1, 9], "a", "b", "expired", "so A had expired when B arrived"),
         ),
     ],
 )

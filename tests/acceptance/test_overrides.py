@@ -268,7 +268,7 @@ def test_the_page_shows_the_whole_text_and_marks_boilerplate(
     assert shown.status == 200
     assert small_texts(shown.body) == [f"{MENU}\n\n{MAIL}", RIGHTS]
     assert text_of(shown.body) == page(article(0), HARBOUR)
-    assert "is taken for boilerplate and not compared: 6 of 12 passages, " in shown.body
+    assert "is treated as boilerplate and not compared: 6 of 12 passages, " in shown.body
     compared = request(
         elasticsearch_url, index, "/compare", of={"forest": forest}, one="early", other="late"
     ).body

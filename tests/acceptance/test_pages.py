@@ -214,7 +214,7 @@ def test_odd_articles_are_displayed_safely(site: str, page: Page) -> None:
         ("/?page=9999", 400, "numbered pages end"),
         ("/?since=yesterday", 400, "is not a time"),
         ("/?where=language", 400, "must be a field and a value"),
-        ("/?where=language:en", 400, "cannot be chosen by"),
+        ("/?where=language:en", 400, "cannot be filtered by"),
         ("/nowhere", 404, "there is no such "),
     ],
 )

@@ -88,7 +88,7 @@ def test_pages_mark_implausible_dates(elasticsearch_url: str, index: str) -> Non
     assert shown.body.count(">unlikely date</span>; arrived") == 2
     # If no article of a period is found, the page explains how such dates are treated.
     nothing = request(elasticsearch_url, index, "/", until="1990-01-01").body
-    assert "unlikely is found by the time of its arrival" in nothing
+    assert "unlikely date is found by the time of its arrival" in nothing
     listed = request(elasticsearch_url, index, "/api/v1/list", dedup="false", sort="newest").json["rows"]
     assert [row["id"] for row in listed if row["arrived_at"]] == ["undated", "unset", "future"]
 

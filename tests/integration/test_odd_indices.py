@@ -118,7 +118,7 @@ def test_an_index_without_set_up_is_named_and_omitted(
     es.indices.create(index=tomorrow, aliases={alias: {}})
     assert len(read("list", alias, sort="newest", size=1, after=after).rows) == 1
     pages = [request(elasticsearch_url, alias, "/"), request(elasticsearch_url, alias, "/article", id="b")]
-    assert all(f"The index {tomorrow} was not set up" in page.body for page in pages)
+    assert all(f"The index {tomorrow} is not set up" in page.body for page in pages)
     single = request(elasticsearch_url, one, "/").body
     assert "not set up" not in single
 
@@ -221,7 +221,7 @@ def test_fields_that_indices_map_differently_are_reported(
     assert overview.uneven_fields == ("source", "language")
     for index, is_told in {f"{one},{other}": True, one: False, other: False}.items():
         page = request(elasticsearch_url, index, "/").body
-        assert ("Articles cannot be chosen by source, language: the indices" in page) is is_told
+        assert ("Articles cannot be filtered by source, language: the mappings" in page) is is_told
 
 
 def test_search_syntax_finds_the_expected_articles(es: Elasticsearch, read: Read, index_name: Names) -> None:

@@ -207,7 +207,7 @@ def test_fields_that_cannot_be_chosen_are_refused(es: Elasticsearch, corpus: str
     Dedup(es).setup(bare)
     empty = reader.overview(bare)
     assert (empty.total_articles, empty.sources, empty.facets) == (0, None, ())
-    with pytest.raises(SettingError, match="it has none"):
+    with pytest.raises(SettingError, match="no further keyword fields"):
         reader.overview(bare, where={"language": "en"})
     with pytest.raises(IndexNotReady):
         reader.overview(index_name("missing"))
@@ -250,7 +250,7 @@ def test_lists_without_enriched_articles_say_so(
     assert "0 rows for 0 articles" in printed
     assert "3 more articles match, but are not enriched yet and in no row: index them again" in printed
     shown = request(elasticsearch_url, index, "/").body
-    assert "3 more articles match, but are not shown: not enriched by esdedup yet." in shown
+    assert "3 more articles match, but are not shown, because esdedup has not enriched them yet." in shown
     assert "There are no articles yet" not in shown
     assert request(elasticsearch_url, index, "/api/v1/list").json["not_enriched"] == 3
 

@@ -251,7 +251,7 @@ def test_two_versions_of_a_story_are_explained() -> None:
         indexed(explain(f"{FERRY} {RAIN}", f"{FERRY} {RAIN} They say so."), roots=("a", "a")), language("en")
     )
     assert found.is_one_cluster
-    assert (found.verdict, found.reason) == ("One story.", "Their wording is alike enough.")
+    assert (found.verdict, found.reason) == ("One story.", "Their wording is similar enough.")
     assert found.rule.endswith("one cluster.")
     assert found.shared == tuple(each.lower().removesuffix(".") for each in (FERRY, RAIN))
     facts = {fact.name: fact.value for fact in found.facts}
@@ -262,6 +262,6 @@ def test_two_versions_of_a_story_are_explained() -> None:
 
 def test_a_text_without_words_is_explained() -> None:
     found = explained(indexed(explain(FERRY, ""), roots=("a", None)), language("en"))
-    assert found.reason.startswith("B was indexed without esdedup")
+    assert found.reason.startswith("No cluster for B:")
     assert found.rule.startswith("One of them has no fingerprint")
     assert found.facts == ()

@@ -50,7 +50,7 @@ async def test_visitors_do_not_wait_for_a_loading_forest() -> None:
     reader = Reader()
     marks = Marking(cast("AsyncReader", reader))
     unknown = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
-    assert set(unknown) == {"what the forest has learned is being read; try again in a moment"}
+    assert set(unknown) == {"the learned boilerplate is being read; try again in a moment"}
     assert reader.asked == [("", None, True)]
     reader.is_free.set()
     found = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))

@@ -239,13 +239,13 @@ def test_a_failing_list_cancels_its_other_requests(monkeypatch: pytest.MonkeyPat
         (
             "/",
             "page=0",
-            "address of this page is not possible",
+            "address of this page is invalid",
             "网址中有不可用的值",
             "page: Input should be",
         ),
         ("/none", "", "there is no such page", "没有这个页面", ""),
         ("/", "", "Elasticsearch does not answer", "Elasticsearch 没有响应", ""),
-        ("/article", "id=1&page=999", "Pages reach no further down", "翻页到此为止", "at row 10,000"),
+        ("/article", "id=1&page=999", "No more pages can be shown", "翻页到此为止", "at row 10,000"),
     ],
 )
 def test_errors_are_explained_in_the_readers_language(

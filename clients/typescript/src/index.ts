@@ -1,4 +1,4 @@
-/** A typed client for the JSON that esdedup serves; its types are made from the description of the API. */
+/** A typed client for the JSON API of esdedup; its types are generated from the description of the API. */
 
 import type { components, operations } from "./schema.js";
 
@@ -6,7 +6,7 @@ export type { components, operations } from "./schema.js";
 export type Row = components["schemas"]["Row"];
 export type Page = components["schemas"]["Page"];
 export type SimilarArticle = components["schemas"]["SimilarArticle"];
-/** What is left out has its default. */
+/** Omitted fields have their defaults. */
 export type EditRequest = Pick<components["schemas"]["EditRequest"], "kind"> &
   Partial<components["schemas"]["EditRequest"]>;
 
@@ -19,7 +19,7 @@ type Answer<Name extends Operation> = operations[Name]["responses"] extends {
   : never;
 type Value = string | number | boolean | readonly string[] | null | undefined;
 
-/** What the server says is wrong (RFC 9457); `kind` tells one problem from another, and never changes. */
+/** A problem that the server reports (RFC 9457); `kind` identifies its type, and never changes. */
 export class Problem extends Error {
   readonly kind: string;
 
@@ -27,7 +27,7 @@ export class Problem extends Error {
     readonly status: number,
     type: string,
     readonly detail: string,
-    /** After how many seconds to try again; null if that is no use. */
+    /** After how many seconds to try again; null if that is useless. */
     readonly retryAfterS: number | null,
   ) {
     super(detail);
@@ -37,16 +37,16 @@ export class Problem extends Error {
 }
 
 export interface Options {
-  /** Passed on with every request, such as headers with credentials for a proxy. */
+  /** Used for every request, such as headers with credentials for a proxy. */
   readonly init?: RequestInit;
-  /** In place of the global one, for tests and other environments. */
+  /** Replaces the global `fetch`, for tests and other environments. */
   readonly fetch?: typeof fetch;
 }
 
 export class Client {
   private readonly base: string;
 
-  /** @param base Where it is served, such as `http://localhost:8000`, or `http://localhost:9500/pages`. */
+  /** @param base The address of the server, such as `http://localhost:8000`, or `http://localhost:9500/pages`. */
   constructor(
     base: string,
     private readonly options: Options = {},
@@ -59,24 +59,24 @@ export class Client {
     return this.get("list", query, signal);
   }
 
-  /** The pages of a list, one after the other, from the one that `query` asks for. */
+  /** The pages of a list, one after the other, starting with the page that `query` requests. */
   async *pages(query: Query<"list_rows"> = {}, signal?: AbortSignal): AsyncGenerator<Answer<"list_rows">> {
     // A cursor includes its page.
     const { page: _, ...rest } = query;
-    for (let asked = query; ; ) {
-      const page = await this.list(asked, signal);
+    for (let current = query; ; ) {
+      const page = await this.list(current, signal);
       yield page;
       if (page.next == null) return;
-      asked = { ...rest, after: page.next };
+      current = { ...rest, after: page.next };
     }
   }
 
-  /** What the same search finds as a whole: over time, by source, by language and the like. */
+  /** A summary of all matches of a search: over time, by source, by language and by other fields. */
   overview(query: Query<"overview"> = {}, signal?: AbortSignal): Promise<Answer<"overview">> {
     return this.get("overview", query, signal);
   }
 
-  /** The names of sources that contain something, to choose one. */
+  /** The names of sources that contain a text. */
   sourceNames(query: Query<"source_names"> = {}, signal?: AbortSignal): Promise<Answer<"source_names">> {
     return this.get("source-names", query, signal);
   }
@@ -122,12 +122,12 @@ export class Client {
     return this.get("articles", query, signal);
   }
 
-  /** What editors said of the stories. Like `edit`, only for those whom a proxy names. */
+  /** The edits of stories. Like `edit`, only for editors whom a proxy names. */
   edits(signal?: AbortSignal): Promise<Answer<"edits">> {
     return this.get("edits", {}, signal);
   }
 
-  /** Merge or split stories, move articles, or undo it. */
+  /** Merge or split stories, move articles, or undo an edit. */
   edit(request: EditRequest, signal?: AbortSignal): Promise<Answer<"edit">> {
     return this.send("edits", {}, signal, JSON.stringify(request));
   }
@@ -155,13 +155,13 @@ export class Client {
       signal: AbortSignal.any([init?.signal, signal].filter((each) => each != null)),
     });
     if (answer.ok) return (await answer.json()) as Body;
-    // Something in front of the server, such as a proxy, answers in its own words.
-    const told = (await answer.json().catch(() => ({}))) as Partial<components["schemas"]["ProblemDetails"]>;
+    // A proxy in front of the server may answer in another format.
+    const problem = (await answer.json().catch(() => ({}))) as Partial<components["schemas"]["ProblemDetails"]>;
     const retry = answer.headers.get("Retry-After");
     throw new Problem(
       answer.status,
-      told.type ?? "unknown",
-      told.detail ?? `${address} answers ${answer.status}`,
+      problem.type ?? "unknown",
+      problem.detail ?? `${address} answers ${answer.status}`,
       retry === null ? null : Number(retry),
     );
   }

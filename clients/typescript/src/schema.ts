@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * One article with its text
-         * @description If several indices behind the served name have this id, the article that arrived last.
+         * @description If several indices behind the served name have this id, returns the article that arrived last.
          */
         get: operations["article"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * The articles of a cluster, or with a fingerprint
-         * @description The newest first; give either a root or a fingerprint, as an article has them.
+         * @description Returns the newest first. Give either a root or a fingerprint, as stored in an article.
          */
         get: operations["articles"];
         put?: never;
@@ -52,14 +52,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What editors said of the stories
-         * @description The first one first, also those that were undone.
+         * The edits of stories
+         * @description Returns the earliest edit first, including edits that were undone.
          */
         get: operations["edits"];
         put?: never;
         /**
-         * Merge or split stories, move articles, or undo it
-         * @description Only for editors, whom a proxy names, and in indices that were set up for it.
+         * Merge or split stories, move articles, or undo an edit
+         * @description Only for editors whom a proxy names, and in indices that were set up for editing.
          *
          *     An article is named by its id, or by its index and id if several indices have that id.
          */
@@ -79,7 +79,7 @@ export interface paths {
         };
         /**
          * Why two articles are in one cluster or not
-         * @description In the language that the header `Accept-Language` wishes for: English or Chinese.
+         * @description The words are in English or Chinese, as the header `Accept-Language` requests.
          */
         get: operations["explanation"];
         put?: never;
@@ -99,7 +99,7 @@ export interface paths {
         };
         /**
          * The list: one row for each cluster of near-duplicate articles
-         * @description Each row has the numbers of similar articles and sources, and the first and last publication time.
+         * @description Each row has its number of similar articles and of sources, and its first and last publication time.
          */
         get: operations["list_rows"];
         put?: never;
@@ -118,8 +118,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a search finds as a whole: over time, by source, by language and the like
-         * @description Takes the parameters of the list, so that both are asked alike; what chooses rows changes nothing.
+         * A summary of all matches: over time, by source, by language and by other fields
+         * @description Takes the parameters of the list. Parameters that select rows have no effect.
          */
         get: operations["overview"];
         put?: never;
@@ -139,15 +139,15 @@ export interface paths {
         };
         /**
          * Articles similar to an article
-         * @description The other articles of its cluster, newest first, each with how similar it is.
+         * @description Returns the other articles of its cluster, newest first, each with its similarity.
          */
         get: operations["similar"];
         put?: never;
         /**
          * Articles similar to a text
-         * @description The articles of the cluster that the text would join if it arrived now. Nothing is written.
+         * @description Returns the articles of the cluster that the text would join if it arrived now. Nothing is written.
          *
-         *     What arrived within the last second may be missed.
+         *     Articles that arrived within the last second may be missing.
          */
         post: operations["similar_to_text"];
         delete?: never;
@@ -164,8 +164,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The names of sources, to choose one by a part of its name
-         * @description Those with the most articles, whatever is searched for.
+         * The names of sources that contain a text
+         * @description Returns the sources with the most articles in the whole index.
          */
         get: operations["source_names"];
         put?: never;
@@ -185,7 +185,7 @@ export interface paths {
         };
         /**
          * The sources in an article's cluster
-         * @description The sources with the most articles first, each with its earliest article.
+         * @description Returns the sources with the most articles first, each with its earliest article.
          */
         get: operations["sources"];
         put?: never;
@@ -205,7 +205,7 @@ export interface paths {
         };
         /**
          * The timeline of an article's cluster
-         * @description How many articles of the cluster were published in each interval.
+         * @description Returns how many articles of the cluster were published in each interval.
          */
         get: operations["timeline"];
         put?: never;
@@ -225,7 +225,7 @@ export interface paths {
         };
         /**
          * The distinct texts of an article's cluster
-         * @description Who was first with each text, and who copied it.
+         * @description Returns each text with its first article and its copies.
          */
         get: operations["versions"];
         put?: never;
@@ -245,11 +245,11 @@ export interface paths {
         };
         /**
          * The rows of the list as CSV
-         * @description The first rows of the list, with a header; times are ISO 8601.
+         * @description Returns the first rows of the list, after a header; times are ISO 8601.
          *
-         *     At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
-         *     the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
-         *     with an apostrophe.
+         *     A file has at most 10,000 rows and about eight million bytes. Its name has the number of its rows and of
+         *     all rows, and the header `Link` has the address of the rest. Texts that a spreadsheet would treat as a
+         *     formula begin with an apostrophe.
          */
         get: operations["export_csv"];
         put?: never;
@@ -269,10 +269,10 @@ export interface paths {
         };
         /**
          * The rows of the list as JSON Lines
-         * @description The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
+         * @description Returns the first rows of the list, one on each line as in `/api/v1/list`; times are ISO 8601.
          *
-         *     At most 10,000 rows, and eight million bytes: the file's name has the number of its rows and of all, and
-         *     the header `Link` has the address of the rest.
+         *     A file has at most 10,000 rows and about eight million bytes. Its name has the number of its rows and of
+         *     all rows, and the header `Link` has the address of the rest.
          */
         get: operations["export_jsonl"];
         put?: never;
@@ -292,9 +292,9 @@ export interface paths {
         };
         /**
          * The list as a feed (RSS 2.0)
-         * @description An item for each row, the newest first unless another sort is asked for.
+         * @description Returns an item for each row, newest first unless another sort is requested.
          *
-         *     A cluster is one item for feed readers, however it grows.
+         *     A cluster remains one item for feed readers when it grows.
          */
         get: operations["feed"];
         put?: never;
@@ -316,14 +316,14 @@ export interface components {
         Article: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed.
+             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
              */
             arrived_at?: string | null;
             /** Id */
             id: string;
             /**
              * Included
-             * @description The further fields that were asked for (`source_includes`), by name, as stored; None without that.
+             * @description The fields requested by `source_includes`, by name, as stored; None if none were requested.
              */
             included?: {
                 [key: string]: unknown;
@@ -332,12 +332,12 @@ export interface components {
             index: string;
             /**
              * Published At
-             * @description As stored in the article, in whatever form.
+             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
              */
             published_at?: unknown;
             /**
              * Root
-             * @description The cluster; None if the article was not indexed through esdedup.
+             * @description The root that names its cluster; None if the article was not indexed through esdedup.
              */
             root: string | null;
             /**
@@ -347,7 +347,7 @@ export interface components {
             source?: unknown;
             /**
              * Title
-             * @description Several, in a list, are joined by commas; None if it is blank.
+             * @description The title, or the titles joined by commas if it has several; None if it is blank.
              */
             title: string | null;
             /** Url */
@@ -495,7 +495,7 @@ export interface components {
         Excerpt: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed.
+             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
              */
             arrived_at?: string | null;
             /**
@@ -507,7 +507,7 @@ export interface components {
             id: string;
             /**
              * Included
-             * @description The further fields that were asked for (`source_includes`), by name, as stored; None without that.
+             * @description The fields requested by `source_includes`, by name, as stored; None if none were requested.
              */
             included?: {
                 [key: string]: unknown;
@@ -516,12 +516,12 @@ export interface components {
             index: string;
             /**
              * Published At
-             * @description As stored in the article, in whatever form.
+             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
              */
             published_at?: unknown;
             /**
              * Root
-             * @description The cluster; None if the article was not indexed through esdedup.
+             * @description The root that names its cluster; None if the article was not indexed through esdedup.
              */
             root: string | null;
             /**
@@ -531,7 +531,7 @@ export interface components {
             source?: unknown;
             /**
              * Title
-             * @description Several, in a list, are joined by commas; None if it is blank.
+             * @description The title, or the titles joined by commas if it has several; None if it is blank.
              */
             title: string | null;
             /** Url */
@@ -539,31 +539,31 @@ export interface components {
         };
         /**
          * Excerpts
-         * @description The clusters whose texts are a part of a story, too small a part to belong to its cluster.
+         * @description The clusters whose text is a part of a story, but too small a part to belong to its cluster.
          */
         Excerpts: {
             /**
              * Articles
-             * @description All articles of these clusters. No other number counts them.
+             * @description The number of articles in these clusters; no other count includes them.
              * @default 0
              */
             articles: number;
             /**
              * Clusters
-             * @description At most 10,000.
+             * @description The number of these clusters, counted up to 10,000.
              * @default 0
              */
             clusters: number;
             /**
              * Rows
-             * @description The first article of each cluster, the newest of these first; at most 20.
+             * @description The first article of each cluster, newest first; at most 20.
              * @default []
              */
             rows: components["schemas"]["Excerpt"][];
         };
         /**
          * ExplanationInWords
-         * @description Why two articles are in one cluster or not, in words for people.
+         * @description Why two articles are in one cluster or not, in words.
          */
         ExplanationInWords: {
             /** Facts */
@@ -572,7 +572,7 @@ export interface components {
             is_one_cluster: boolean;
             /**
              * More Shared
-             * @description How many further ones there are.
+             * @description How many further sentences they share.
              */
             more_shared: number;
             /**
@@ -582,7 +582,7 @@ export interface components {
             rule: string;
             /**
              * Shared
-             * @description Sentences that both have, or nearly, as they are compared: without punctuation and case.
+             * @description Sentences that both texts have, or nearly so, without punctuation and case.
              */
             shared: string[];
             /**
@@ -593,7 +593,7 @@ export interface components {
         };
         /**
          * Facet
-         * @description The values of a field that articles have: those with the most articles first.
+         * @description The values of a field, those with the most articles first.
          */
         Facet: {
             /**
@@ -603,13 +603,13 @@ export interface components {
             field: string;
             /**
              * Is Exact
-             * @description Whether the counts are exact, and no other value has more articles; on several shards that may be
-             *     unknown.
+             * @description Whether the counts are exact, and no other value has more articles; false if that is unknown, which can
+             *     happen on several shards.
              */
             is_exact: boolean;
             /**
              * Other Articles
-             * @description Articles in values that are not listed; an article with several values counts for each.
+             * @description Articles with values that are not listed; an article with several such values is counted for each.
              */
             other_articles: number;
             /** Values */
@@ -622,7 +622,7 @@ export interface components {
         FacetValue: {
             /**
              * Articles
-             * @description Articles with this value, whatever else is chosen in this field.
+             * @description Articles with this value, regardless of the values chosen in this field.
              */
             articles: number;
             /**
@@ -676,71 +676,71 @@ export interface components {
         };
         /**
          * MarkedArticle
-         * @description An article with its text, and what is taken for boilerplate in it.
+         * @description An article with its text, and the boilerplate in it.
          */
         MarkedArticle: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed.
+             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
              */
             arrived_at?: string | null;
             /**
              * Bands
-             * @description The keys under which it is found by others; texts that are nearly the same share most of them.
+             * @description The keys by which other texts find it; nearly identical texts share most of them.
              * @default []
              */
             bands: string[];
             /**
              * Fingerprint
-             * @description Of its text, which also names its node in the forest; None if the text has none.
+             * @description The fingerprint of its text, which is also the id of its node in the forest; None if it has none.
              */
             fingerprint?: string | null;
             /** Id */
             id: string;
             /**
              * Included
-             * @description The further fields that were asked for (`source_includes`), by name, as stored; None without that.
+             * @description The fields requested by `source_includes`, by name, as stored; None if none were requested.
              */
             included?: {
                 [key: string]: unknown;
             } | null;
             /** Index */
             index: string;
-            /** @description What the fingerprint of this text would leave out now; of very many places the first 1,000. */
+            /** @description The boilerplate that a fingerprint of this text would leave out now; at most the first 1,000 places. */
             left_out: components["schemas"]["LeftOut"] | null;
             /**
              * Left Out Unknown
-             * @description Why that is not known; null if it is.
+             * @description The reason why `left_out` is unknown; null if it is known.
              */
             left_out_unknown: string | null;
             /**
              * Part Of
-             * @description The root of the cluster that its own quotes a part of; None if it quotes none.
+             * @description The root of the cluster that its own cluster quotes a part of; None if it quotes none.
              */
             part_of?: string | null;
             /**
              * Profile
-             * @description What the fingerprint was computed with.
+             * @description The profile with which the fingerprint was computed.
              */
             profile?: string | null;
             /**
              * Published At
-             * @description As stored in the article, in whatever form.
+             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
              */
             published_at?: unknown;
             /**
              * Root
-             * @description The cluster; None if the article was not indexed through esdedup.
+             * @description The root that names its cluster; None if the article was not indexed through esdedup.
              */
             root: string | null;
             /**
              * Seq
-             * @description The number of its arrival in its forest.
+             * @description Its arrival number in its forest.
              */
             seq?: number | null;
             /**
              * Site
-             * @description The host of its address, else its source, or what its field for the site has.
+             * @description The host of its address, else its source; if the articles have a field for the site, only its value.
              */
             site?: string | null;
             /**
@@ -752,7 +752,7 @@ export interface components {
             text: string;
             /**
              * Title
-             * @description Several, in a list, are joined by commas; None if it is blank.
+             * @description The title, or the titles joined by commas if it has several; None if it is blank.
              */
             title: string | null;
             /** Url */
@@ -760,18 +760,18 @@ export interface components {
         };
         /**
          * Overview
-         * @description What a search finds as a whole. Articles are counted, not rows.
+         * @description A summary of all matches of a search. It counts articles, not rows.
          */
         Overview: {
             /**
              * Facets
-             * @description Further keyword fields of the index, at most 8, those for the language first. A field whose values are
-             *     nearly all different, such as an identifier, is left out unless one of them is chosen.
+             * @description Further keyword fields of the index, at most 8, languages first. A field whose values are nearly all
+             *     different, such as an identifier, is left out unless one of its values is chosen.
              */
             facets: components["schemas"]["Facet"][];
             /** @description None if the source field cannot be counted. */
             sources: components["schemas"]["Facet"] | null;
-            /** @description How many of them were published when, by the calendar of the time zone; steps have no sources. */
+            /** @description How many of them were published in each step of the time zone's calendar, without their sources. */
             timeline: components["schemas"]["Timeline"];
             /**
              * Total Articles
@@ -792,29 +792,29 @@ export interface components {
         Page: {
             /**
              * Cut Short
-             * @description True if the page ends before it is full, as most of the articles read are not rows of this list; `next`
-             *     goes on after them.
+             * @description True if the page is not full because most of the articles read are not rows of this list; `next`
+             *     continues after them.
              */
             cut_short: boolean;
             /**
              * New Articles
-             * @description How many of `total_articles` have arrived since the moment asked for; None if none was.
+             * @description How many of `total_articles` have arrived since the requested time; None if none was requested.
              */
             new_articles?: number | null;
             /**
              * Next
-             * @description The cursor of the next page; None on the last page, and at row 10,000, where sorts by relevance and by
-             *     count end as numbered pages do.
+             * @description The cursor of the next page; None on the last page. Sorts by relevance and by count end at row 10,000,
+             *     as numbered pages do.
              */
             next?: string | null;
             /**
              * Not Enriched
-             * @description Further articles that match, but are in no row: esdedup has not enriched them yet.
+             * @description Further matching articles that are in no row, because esdedup has not enriched them yet.
              */
             not_enriched: number;
             /**
              * Not Set Up
-             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @description Indices behind the name that are not set up, and whose articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -839,7 +839,7 @@ export interface components {
             sort: string;
             /**
              * Total Articles
-             * @description All matching articles with a root, including those of rows that are left out.
+             * @description All matching articles with a root, including those of clusters that filters leave out.
              */
             total_articles: number;
             /**
@@ -869,7 +869,7 @@ export interface components {
         };
         /**
          * QuotedStory
-         * @description The cluster that contains the text of another one.
+         * @description The cluster whose text contains that of another cluster.
          */
         QuotedStory: {
             /**
@@ -877,7 +877,7 @@ export interface components {
              * @description How many articles it has; 0 if they were deleted, or are in other indices.
              */
             articles: number;
-            /** @description Who had it first; None if it has no article. */
+            /** @description Its earliest article; None if it has none. */
             first: components["schemas"]["Article"] | null;
             /** Root */
             root: string;
@@ -889,10 +889,10 @@ export interface components {
         Row: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed.
+             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
              */
             arrived_at?: string | null;
-            /** @description None unless details were asked for. */
+            /** @description None unless details were requested. */
             details?: components["schemas"]["RowDetails"] | null;
             /**
              * First
@@ -903,7 +903,7 @@ export interface components {
             id: string;
             /**
              * Included
-             * @description The further fields that were asked for (`source_includes`), by name, as stored; None without that.
+             * @description The fields requested by `source_includes`, by name, as stored; None if none were requested.
              */
             included?: {
                 [key: string]: unknown;
@@ -922,17 +922,17 @@ export interface components {
             matching: number;
             /**
              * New Articles
-             * @description How many articles of the cluster have arrived since the moment asked for; None if none was.
+             * @description How many articles of the cluster have arrived since the requested time; None if none was requested.
              */
             new_articles?: number | null;
             /**
              * Published At
-             * @description As stored in the article, in whatever form.
+             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
              */
             published_at?: unknown;
             /**
              * Root
-             * @description The cluster; None if the article was not indexed through esdedup.
+             * @description The root that names its cluster; None if the article was not indexed through esdedup.
              */
             root: string | null;
             /**
@@ -952,7 +952,7 @@ export interface components {
             sources?: number | null;
             /**
              * Title
-             * @description Several, in a list, are joined by commas; None if it is blank.
+             * @description The title, or the titles joined by commas if it has several; None if it is blank.
              */
             title: string | null;
             /** Url */
@@ -960,37 +960,37 @@ export interface components {
         };
         /**
          * RowDetails
-         * @description What a row of a list unfolds to: its text, and its cluster at a glance.
+         * @description The details of a row: a snippet of its text, and a summary of its cluster.
          */
         RowDetails: {
             /**
-             * @description Who had it first: the earliest article of the cluster, matching or not. Here and below, None if the
-             *     cluster was deleted meanwhile.
+             * @description The earliest article of the cluster, matching or not. Here and below, None if the cluster has just been
+             *     deleted.
              */
             earliest: components["schemas"]["Article"] | null;
-            /** @description Who had first the story that this one quotes a part of; None if it quotes none. */
+            /** @description The earliest article of the story that this one quotes a part of; None if it quotes none. */
             excerpt_of?: components["schemas"]["Article"] | null;
             /**
              * Excerpts
-             * @description How many articles of other clusters quote a part of the story; `similar` has them.
+             * @description How many articles of other clusters quote a part of the story; `similar` returns some of them.
              * @default 0
              */
             excerpts: number;
             /**
              * Largest Sources
-             * @description The sources with the most articles of the cluster, at most 5; empty if it has one article only, or if
+             * @description The sources with the most articles of the cluster, at most 5; empty if it has only one article, or if
              *     sources cannot be counted.
              */
             largest_sources: components["schemas"]["SourceCount"][];
             /** @description The newest article of the cluster, matching or not. */
             latest: components["schemas"]["Article"] | null;
             /**
-             * @description The article of the cluster whose text differs most from the one shown, of 24 versions at most; None if
-             *     there is no other text, or if that cannot be computed.
+             * @description The article whose text differs most from the one shown, among at most 24 versions in the cluster; None
+             *     if there is no other text, or if texts cannot be compared.
              */
             most_different: components["schemas"]["SimilarArticle"] | null;
             /**
-             * @description Stories apart from this one that have its headline, matching or not.
+             * @description Other stories with the same headline, matching or not.
              * @default {
              *       "stories": 0,
              *       "rows": []
@@ -1001,36 +1001,36 @@ export interface components {
             /**
              * Spread
              * @description How many articles were published in each of 24 equal spans of time from `first` to `last`; empty if
-             *     these do not differ.
+             *     these two times are equal.
              */
             spread: number[];
         };
         /**
          * SameHeadline
-         * @description Other stories with an article under a row's headline: the event in other words, or another column.
+         * @description Other stories with a row's headline: other accounts of the event, or issues of a regular column.
          */
         SameHeadline: {
             /**
              * Rows
-             * @description The newest article under that headline of each story, the newest of these first; at most 3.
+             * @description The newest article of each story with that headline, newest first; at most 3.
              * @default []
              */
             rows: components["schemas"]["Article"][];
             /**
              * Stories
-             * @description How many, at most 100; 0 if the title has fewer than five words or ten East Asian characters.
+             * @description Their number, at most 100; 0 if the title has fewer than five words or ten East Asian characters.
              * @default 0
              */
             stories: number;
         };
         /**
          * SimilarArticle
-         * @description An article of the same cluster as another one.
+         * @description An article of a cluster, compared with another article or text.
          */
         SimilarArticle: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed.
+             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
              */
             arrived_at?: string | null;
             /**
@@ -1042,7 +1042,7 @@ export interface components {
             id: string;
             /**
              * Included
-             * @description The further fields that were asked for (`source_includes`), by name, as stored; None without that.
+             * @description The fields requested by `source_includes`, by name, as stored; None if none were requested.
              */
             included?: {
                 [key: string]: unknown;
@@ -1051,7 +1051,7 @@ export interface components {
             index: string;
             /**
              * Published At
-             * @description As stored in the article, in whatever form.
+             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
              */
             published_at?: unknown;
             /**
@@ -1061,7 +1061,7 @@ export interface components {
             resemblance?: number | null;
             /**
              * Root
-             * @description The cluster; None if the article was not indexed through esdedup.
+             * @description The root that names its cluster; None if the article was not indexed through esdedup.
              */
             root: string | null;
             /**
@@ -1071,7 +1071,7 @@ export interface components {
             source?: unknown;
             /**
              * Title
-             * @description Several, in a list, are joined by commas; None if it is blank.
+             * @description The title, or the titles joined by commas if it has several; None if it is blank.
              */
             title: string | null;
             /** Url */
@@ -1085,7 +1085,7 @@ export interface components {
             /** @description The cluster that this one quotes a part of; None if it quotes none. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description Those who quote a part of it.
+             * @description The clusters that quote a part of it.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1095,12 +1095,12 @@ export interface components {
             excerpts: components["schemas"]["Excerpts"];
             /**
              * Is Placeholder
-             * @description Whether it seems to be a short text that several sites serve in the place of articles: titles are
-             *     unrelated. An override can declare it boilerplate.
+             * @description Whether it seems to be a short text that several sites serve in place of articles, with unrelated
+             *     titles. An override can declare it boilerplate.
              * @default false
              */
             is_placeholder: boolean;
-            /** @description Of a text that was looked up: what was left out of it as boilerplate; None if nothing is to be. */
+            /** @description The boilerplate left out of a text; None for articles, and if the profile keeps boilerplate. */
             left_out?: components["schemas"]["LeftOut"] | null;
             /**
              * Next
@@ -1109,7 +1109,7 @@ export interface components {
             next?: string | null;
             /**
              * Not Set Up
-             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @description Indices behind the name that are not set up, and whose articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1120,13 +1120,13 @@ export interface components {
             page: number;
             /**
              * Root
-             * @description The cluster; None for a text that belongs to none, and for the articles with a fingerprint.
+             * @description The root; None for a text that belongs to no cluster, and for articles found by their fingerprint.
              */
             root: string | null;
             /**
              * Root Exact
-             * @description Of a text that was looked up: false if the forest's nodes are in the memory of its owner, and another
-             *     process answers. Then the cluster is what stored articles show, and one that was deleted shows nothing.
+             * @description False if the cluster of a text was inferred from stored articles, without those that were deleted,
+             *     because the forest's nodes are in the memory of another process, its owner.
              * @default true
              */
             root_exact: boolean;
@@ -1142,13 +1142,13 @@ export interface components {
         };
         /**
          * Snippet
-         * @description What an article's title and text say about a search.
+         * @description An article's title and a part of its text, with the searched words marked.
          */
         Snippet: {
             /**
              * Text
-             * @description Some 180 characters around searched words, without markup; the beginning if they are not there. An
-             *     ellipsis stands where a sentence is cut.
+             * @description About 180 characters around searched words, without markup; the beginning of the text if it has none of
+             *     them. An ellipsis shows where a sentence is cut off.
              */
             text: components["schemas"]["TextPart"][];
             /** Title */
@@ -1156,7 +1156,7 @@ export interface components {
         };
         /**
          * Source
-         * @description What one source published in a cluster.
+         * @description The articles of one source in a cluster.
          */
         Source: {
             /** Articles */
@@ -1205,7 +1205,7 @@ export interface components {
             /** @description The cluster that this one quotes a part of; None if it quotes none. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description Those who quote a part of it.
+             * @description The clusters that quote a part of it.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1215,14 +1215,14 @@ export interface components {
             excerpts: components["schemas"]["Excerpts"];
             /**
              * Is Placeholder
-             * @description Whether it seems to be a short text that several sites serve in the place of articles: titles are
-             *     unrelated. An override can declare it boilerplate.
+             * @description Whether it seems to be a short text that several sites serve in place of articles, with unrelated
+             *     titles. An override can declare it boilerplate.
              * @default false
              */
             is_placeholder: boolean;
             /**
              * Not Set Up
-             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @description Indices behind the name that are not set up, and whose articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1233,7 +1233,7 @@ export interface components {
             page: number;
             /**
              * Root
-             * @description The cluster; None for a text that belongs to none, and for the articles with a fingerprint.
+             * @description The root; None for a text that belongs to no cluster, and for articles found by their fingerprint.
              */
             root: string | null;
             /** Size */
@@ -1276,7 +1276,7 @@ export interface components {
         Text: {
             /**
              * Site
-             * @description The site that it comes from, a name or an address, whose boilerplate is left out.
+             * @description The site that the text comes from, a name or an address, whose boilerplate is left out.
              */
             site?: string | null;
             /** Text */
@@ -1297,30 +1297,30 @@ export interface components {
         };
         /**
          * Timeline
-         * @description How many articles of a cluster were published in each interval, by whom first and by whom most.
+         * @description How many articles were published in each interval, the earliest article, and the largest source.
          */
         Timeline: {
-            /** @description Who had it first; None if there is no such cluster. */
+            /** @description The earliest article; None if there is no such cluster. */
             earliest?: components["schemas"]["Article"] | null;
             /**
              * Interval Ms
-             * @description The length of each step, milliseconds; of a calendar's, about: a day may have 23 hours.
+             * @description The length of each step in milliseconds; approximate for calendar steps: a day may have 23 hours.
              */
             interval_ms: number;
             /**
              * Largest Source
-             * @description The source with the most articles; None if none has one, or the source field cannot be counted.
+             * @description The source with the most articles; None if no article has one, or sources cannot be counted.
              */
             largest_source?: unknown;
             /**
              * Largest Source Articles
-             * @description How many of the articles are from it.
+             * @description How many articles it published.
              * @default 0
              */
             largest_source_articles: number;
             /**
              * Last
-             * @description When the last article was published, ISO 8601, which is within the last step.
+             * @description When the last article was published, ISO 8601; this is within the last step.
              */
             last?: string | null;
             /**
@@ -1351,29 +1351,29 @@ export interface components {
             sources: number | null;
             /**
              * Start
-             * @description When it starts, ISO 8601, in UTC or the zone that was asked for.
+             * @description When it starts, ISO 8601, in UTC or the requested time zone.
              */
             start: string;
         };
         /**
          * Version
-         * @description One text of a cluster: the first article that has it, in the order of the page, and the others.
+         * @description One text of a cluster: the first article that has it, in the order of the page, and its copies.
          */
         Version: {
             article: components["schemas"]["SimilarArticle"];
             /**
              * Copies
-             * @description How many further articles have the same fingerprint: the same text, as far as it is compared.
+             * @description How many further articles have this fingerprint, that is, the same text as far as it is compared.
              */
             copies: number;
             /**
              * Copies Shown
-             * @description The first of these, at most 20.
+             * @description The first of these articles, at most 20.
              */
             copies_shown: components["schemas"]["Article"][];
             /**
              * Fingerprint
-             * @description What these articles have in common; None if the text has none.
+             * @description The fingerprint of these articles; None if the text has none.
              */
             fingerprint: string | null;
         };
@@ -1385,7 +1385,7 @@ export interface components {
             /** @description The cluster that this one quotes a part of; None if it quotes none. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description Those who quote a part of it.
+             * @description The clusters that quote a part of it.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1395,14 +1395,14 @@ export interface components {
             excerpts: components["schemas"]["Excerpts"];
             /**
              * Is Placeholder
-             * @description Whether it seems to be a short text that several sites serve in the place of articles: titles are
-             *     unrelated. An override can declare it boilerplate.
+             * @description Whether it seems to be a short text that several sites serve in place of articles, with unrelated
+             *     titles. An override can declare it boilerplate.
              * @default false
              */
             is_placeholder: boolean;
             /**
              * Not Set Up
-             * @description Indices behind the name that nobody has set up: their articles are left out.
+             * @description Indices behind the name that are not set up, and whose articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1413,20 +1413,20 @@ export interface components {
             page: number;
             /**
              * Root
-             * @description The cluster; None for a text that belongs to none, and for the articles with a fingerprint.
+             * @description The root; None for a text that belongs to no cluster, and for articles found by their fingerprint.
              */
             root: string | null;
             /** Size */
             size: number;
             /**
              * Sort
-             * @description Which article of each text counts, and which text comes first.
+             * @description Which text comes first, and which article of each text is shown.
              * @enum {string}
              */
             sort: "oldest" | "newest";
             /**
              * Total
-             * @description Articles on all pages, with the article itself.
+             * @description Articles on all pages, including the article itself unless its source is left out.
              */
             total: number;
             /**
@@ -1451,9 +1451,9 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to take the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several behind the served name have this id. */
                 index?: string | null;
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
             };
             header?: never;
@@ -1489,7 +1489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1498,7 +1498,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -1532,7 +1532,7 @@ export interface operations {
             query?: {
                 /** @description The cursor `next` of the previous page, in place of `page`. */
                 after?: string | null;
-                /** @description A fingerprint: the articles with the same text. */
+                /** @description The fingerprint of articles with the same text. */
                 fingerprint?: string | null;
                 /** @description The number of the page, from 1. */
                 page?: number;
@@ -1540,7 +1540,7 @@ export interface operations {
                 root?: string | null;
                 /** @description Results on a page. */
                 size?: number;
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
             };
             header?: never;
@@ -1567,7 +1567,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1576,7 +1576,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -1632,7 +1632,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description No proxy names the visitor as an editor, or another site's page asks. */
+            /** @description No proxy names the visitor as an editor, or another site sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1641,7 +1641,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1650,7 +1650,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -1710,7 +1710,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description No proxy names the visitor as an editor, or another site's page asks. */
+            /** @description No proxy names the visitor as an editor, or another site sent the request. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1728,7 +1728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1737,7 +1737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -1771,11 +1771,11 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to take the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several behind the served name have this id. */
                 index?: string | null;
                 /** @description The id of the other article. */
                 other: string;
-                /** @description The index to take the other article from, likewise. */
+                /** @description The index to read the other article from. */
                 other_index?: string | null;
             };
             header?: never;
@@ -1811,7 +1811,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1820,7 +1820,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -1858,9 +1858,9 @@ export interface operations {
                 arrived_since?: string;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
-                /** @description Which matching article a row shows. Default: the one that decides its position. */
+                /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
                 /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
@@ -1868,7 +1868,7 @@ export interface operations {
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;
-                /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
+                /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
@@ -1876,15 +1876,15 @@ export interface operations {
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
-                /** @description Only articles from this source; repeat it for articles from one of several. */
+                /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
+                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat the parameter to allow several values, or to filter by several fields. */
                 where?: string[];
             };
             header?: never;
@@ -1911,7 +1911,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1920,7 +1920,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -1958,9 +1958,9 @@ export interface operations {
                 arrived_since?: string;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
-                /** @description Which matching article a row shows. Default: the one that decides its position. */
+                /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
                 /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
@@ -1968,7 +1968,7 @@ export interface operations {
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;
-                /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
+                /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
@@ -1976,15 +1976,15 @@ export interface operations {
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
-                /** @description Only articles from this source; repeat it for articles from one of several. */
+                /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
+                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat the parameter to allow several values, or to filter by several fields. */
                 where?: string[];
             };
             header?: never;
@@ -2011,7 +2011,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2020,7 +2020,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -2056,7 +2056,7 @@ export interface operations {
                 after?: string | null;
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to take the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several behind the served name have this id. */
                 index?: string | null;
                 /** @description Leave out articles from the article's own source. */
                 other_sources?: boolean;
@@ -2064,7 +2064,7 @@ export interface operations {
                 page?: number;
                 /** @description Results on a page. */
                 size?: number;
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
             };
             header?: never;
@@ -2100,7 +2100,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2109,7 +2109,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -2147,7 +2147,7 @@ export interface operations {
                 page?: number;
                 /** @description Results on a page. */
                 size?: number;
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
             };
             header?: never;
@@ -2178,7 +2178,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2187,7 +2187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -2219,7 +2219,7 @@ export interface operations {
     source_names: {
         parameters: {
             query?: {
-                /** @description Only names that contain this, in upper or lower case. */
+                /** @description Return only names that contain this, ignoring case. */
                 containing?: string;
                 /** @description Results on a page. */
                 size?: number;
@@ -2248,7 +2248,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2257,7 +2257,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -2291,7 +2291,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to take the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several behind the served name have this id. */
                 index?: string | null;
                 /** @description Leave out articles from the article's own source. */
                 other_sources?: boolean;
@@ -2333,7 +2333,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2342,7 +2342,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -2376,7 +2376,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to take the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several behind the served name have this id. */
                 index?: string | null;
             };
             header?: never;
@@ -2412,7 +2412,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2421,7 +2421,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -2455,7 +2455,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to take the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several behind the served name have this id. */
                 index?: string | null;
                 /** @description Leave out articles from the article's own source. */
                 other_sources?: boolean;
@@ -2499,7 +2499,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2508,7 +2508,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description Elasticsearch does not answer, or refused the request. */
+            /** @description Elasticsearch did not answer, or rejected the request. */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -2544,19 +2544,19 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
-                /** @description A page shows a row in two lines, without its text. */
+                /** @description Show each row in two lines on pages, without its text. */
                 compact?: boolean;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
-                /** @description Which matching article a row shows. Default: the one that decides its position. */
+                /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
                 /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
                 /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
-                /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
+                /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
@@ -2564,15 +2564,15 @@ export interface operations {
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
-                /** @description Only articles from this source; repeat it for articles from one of several. */
+                /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
+                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat the parameter to allow several values, or to filter by several fields. */
                 where?: string[];
             };
             header?: never;
@@ -2599,7 +2599,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2626,19 +2626,19 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
-                /** @description A page shows a row in two lines, without its text. */
+                /** @description Show each row in two lines on pages, without its text. */
                 compact?: boolean;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
-                /** @description Which matching article a row shows. Default: the one that decides its position. */
+                /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
                 /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
                 /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
-                /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
+                /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
@@ -2646,15 +2646,15 @@ export interface operations {
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
-                /** @description Only articles from this source; repeat it for articles from one of several. */
+                /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
+                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat the parameter to allow several values, or to filter by several fields. */
                 where?: string[];
             };
             header?: never;
@@ -2681,7 +2681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2708,13 +2708,13 @@ export interface operations {
                 after?: string | null;
                 /** @description Also count the articles that have arrived after this moment, ISO 8601. */
                 arrived_since?: string;
-                /** @description A page shows a row in two lines, without its text. */
+                /** @description Show each row in two lines on pages, without its text. */
                 compact?: boolean;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also some lines of each row's text, with the searched words marked, and of its cluster the earliest, the latest and the most different article, the largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
-                /** @description Which matching article a row shows. Default: the one that decides its position. */
+                /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
                 /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
@@ -2722,7 +2722,7 @@ export interface operations {
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;
-                /** @description Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, `-without`, `begin*`, `(group)`. Whatever is typed is a query. */
+                /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
@@ -2730,15 +2730,15 @@ export interface operations {
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
-                /** @description Only articles from this source; repeat it for articles from one of several. */
+                /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
-                /** @description Further fields of the articles, which each then has in `included`: names separated by commas, or the parameter several times; at most 20. */
+                /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description Where days are meant, and times that name no zone: an IANA name. Default: what the cookie says that the pages keep, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
-                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat it for one of several values, or for several fields. */
+                /** @description Only articles with this value in a further keyword field, as `field:value`, such as `language:en`; repeat the parameter to allow several values, or to filter by several fields. */
                 where?: string[];
             };
             header?: never;
@@ -2765,7 +2765,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks the fields. */
+            /** @description The index is missing, or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;

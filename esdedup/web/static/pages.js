@@ -1,11 +1,11 @@
-// What makes the pages better where scripts run; without it, all of them work.
+// Improvements of the pages, all of which also work without scripts.
 "use strict";
 
 const POLL_MS = 60_000;
 const PAUSE_MS = 200;
 const KEYS_OFF = "esdedup-keys-off";
-// Absent where the reader's browser keeps nothing.
-const kept = (() => {
+// Null if the browser stores nothing.
+const storage = (() => {
   try {
     return localStorage;
   } catch {
@@ -15,18 +15,18 @@ const kept = (() => {
 const words = document.body.dataset;
 const language = document.documentElement.lang;
 
-// Tells the server the reader's time zone, in which it writes times, and takes days; the page is loaded again once.
-function tellZone() {
+// Stores the reader's time zone, which the server uses for times and days, in a cookie, and reloads the page once.
+function storeZone() {
   const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const told = `esdedup_time_zone=${zone}`;
-  const isTold = () => document.cookie.split("; ").includes(told);
-  if (!zone || isTold()) return;
-  document.cookie = `${told}; path=${words.path}; max-age=31536000; samesite=lax`;
-  // Where cookies are refused, the server's zone remains.
-  if (isTold() && zone !== words.zone) location.reload();
+  const cookie = `esdedup_time_zone=${zone}`;
+  const isStored = () => document.cookie.split("; ").includes(cookie);
+  if (!zone || isStored()) return;
+  document.cookie = `${cookie}; path=${words.path}; max-age=31536000; samesite=lax`;
+  // If cookies are refused, the server's zone remains.
+  if (isStored() && zone !== words.zone) location.reload();
 }
 
-// The titles of rows, which j and k go through.
+// The titles of rows, between which j and k move.
 const rows = () => [...document.querySelectorAll(".row h2 a, .row h3 a")];
 
 function go(step) {
@@ -45,15 +45,15 @@ const actions = {
   "?": () => document.getElementById("keys").showModal(),
 };
 
-// Keys of one character can be switched off, since they get in the way of those who dictate.
+// Single-character keys can be switched off, because they interfere with dictation.
 function useKeys() {
   const dialog = document.getElementById("keys");
   const [button, choice] = [document.getElementById("show-keys"), dialog.querySelector("input")];
   button.hidden = false;
   button.addEventListener("click", actions["?"]);
-  choice.checked = !kept?.getItem(KEYS_OFF);
+  choice.checked = !storage?.getItem(KEYS_OFF);
   choice.addEventListener("change", () =>
-    choice.checked ? kept?.removeItem(KEYS_OFF) : kept?.setItem(KEYS_OFF, "1"),
+    choice.checked ? storage?.removeItem(KEYS_OFF) : storage?.setItem(KEYS_OFF, "1"),
   );
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("textarea, select, [contenteditable], input:not([type=radio], [type=checkbox])");
@@ -64,20 +64,20 @@ function useKeys() {
   });
 }
 
-// Keeps fields that are left empty out of addresses.
+// Removes empty fields from addresses.
 function omitEmpty({ formData }) {
   const given = [...formData].filter(([, value]) => value !== "");
   for (const name of [...formData.keys()]) formData.delete(name);
   for (const [name, value] of given) formData.append(name, value);
 }
 
-// Offers the names of sources that contain what is typed, when typing pauses.
+// Offers the names of sources that contain the typed text when typing pauses.
 function offerNames(input) {
-  let waiting, asked = 0;
+  let waiting, requests = 0;
   const offer = async () => {
-    const number = (asked += 1);
+    const number = (requests += 1);
     const answer = await fetch(`${input.dataset.names}?${new URLSearchParams({ containing: input.value })}`).catch(() => null);
-    if (!answer?.ok || number !== asked) return;
+    if (!answer?.ok || number !== requests) return;
     const { names } = await answer.json();
     input.list.replaceChildren(...names.map((name) => new Option(name, name)));
   };
@@ -87,7 +87,7 @@ function offerNames(input) {
   });
 }
 
-// Says how many articles have come to the first page of a list since it was loaded, while somebody looks at it.
+// Shows how many articles have been added to a list since its first page was loaded, while the page is visible.
 function watch(list) {
   const note = document.getElementById("live");
   const poll = async () => {
@@ -103,7 +103,7 @@ function watch(list) {
   document.addEventListener("visibilitychange", poll);
 }
 
-tellZone();
+storeZone();
 useKeys();
 for (const form of document.querySelectorAll("form[method=get]")) form.addEventListener("formdata", omitEmpty);
 for (const input of document.querySelectorAll("[data-names]")) offerNames(input);

@@ -90,10 +90,9 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
         hit, cluster = shown.get((row.index, row.id)), clusters.get(row.root or "")
         if hit and cluster and (other := _most_different(hit, cluster, fields)):
             different[row.index, row.id] = other
-    searches = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
-    searches += [articles_of_each(roots, fields.root, fields=fields)] if roots else []
-    most_different = _similar_articles(different, request)
-    versions, answers = yield from carrying(most_different, request.searched, *searches)
+    bodies = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
+    bodies += [articles_of_each(roots, fields.root, fields=fields)] if roots else []
+    versions, answers = yield from carrying(_similar_articles(different, request), request.searched, *bodies)
     namesakes = {
         place: SameHeadline(stories=stories[place], rows=tuple(queries.articles_in(answer, fields)))
         for place, answer in zip(stories, answers, strict=False)

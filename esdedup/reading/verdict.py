@@ -190,7 +190,7 @@ RULES = {
     ),
     Rule.PART: translatable(
         "They have a representative in common, and the shorter text is a part of the other, but too small or"
-        " too heavily edited to join it: two clusters."
+        " edited too much to join it: two clusters."
     ),
     Rule.UNLIKE: translatable(
         "They have a representative in common, but the whole texts do not resemble each other enough:"

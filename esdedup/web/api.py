@@ -54,7 +54,7 @@ class MarkedArticle(FullArticle, frozen=True):
 
 ERRORS = described(
     s400="A parameter is invalid, or two contradict each other.",
-    s409="The index is missing, or lacks esdedup's fields.",
+    s409="The index is missing or lacks esdedup's fields.",
     s502="Elasticsearch did not answer, or rejected the request.",
     s503="There are too many requests, or the forest is missing or has another profile.",
 )

@@ -31,9 +31,7 @@ _REASONS = {
     Rule.RESEMBLE: translatable("Their wording is similar enough."),
     Rule.EXCERPT: translatable("The shorter one is an excerpt of the longer one."),
     Rule.VERSION: translatable("The later one is a new version of the earlier one, at the same address."),
-    Rule.PART: translatable(
-        "The shorter one is a part of the longer one, but too small or too heavily edited."
-    ),
+    Rule.PART: translatable("The shorter one is a part of the longer one, but too small or edited too much."),
     Rule.UNLIKE: translatable(
         "They have a characteristic passage in common, but their wording is not similar enough."
     ),

@@ -67,7 +67,7 @@ class ExportForm(PageForm):
 _Exported = Annotated[ExportForm, Query()]
 router = APIRouter(
     responses=described(
-        s400="A parameter is invalid.", s409="The index is missing, or lacks esdedup's fields."
+        s400="A parameter is invalid.", s409="The index is missing or lacks esdedup's fields."
     )
 )
 

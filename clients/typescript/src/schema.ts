@@ -1489,7 +1489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1567,7 +1567,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1641,7 +1641,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1728,7 +1728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1811,7 +1811,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1911,7 +1911,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2011,7 +2011,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2100,7 +2100,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2178,7 +2178,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2248,7 +2248,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2333,7 +2333,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2412,7 +2412,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2499,7 +2499,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2599,7 +2599,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2681,7 +2681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2765,7 +2765,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDetails"];
                 };
             };
-            /** @description The index is missing, or lacks esdedup's fields. */
+            /** @description The index is missing or lacks esdedup's fields. */
             409: {
                 headers: {
                     [name: string]: unknown;

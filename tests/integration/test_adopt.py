@@ -305,7 +305,7 @@ def test_read_only_indices_are_adopted_into_copies(
     days = sorted(es.indices.get(index=alias))
     es.index(index=days[0], id="textless", document={"headline": "No text"}, refresh=True)
     es.indices.put_alias(index=days[1], name=f"{alias}-2", filter={"exists": {"field": "body"}})
-    with pytest.raises(IndexNotReady, match="can be written to"):
+    with pytest.raises(IndexNotReady, match="is not read-only"):
         AdoptionIntoCopies(es, alias, suffix="-copy", fields=OWN)
     # Like templates of daily indices, this one adds the alias, and its patterns match the copies.
     template = index_name("template")
@@ -442,9 +442,9 @@ def test_indices_that_cannot_be_copied_are_refused_early(es: Elasticsearch, inde
     es.indices.create(index=other, aliases={f"{day}-3": {}})
     before = es.indices.get(index=[day, f"{day}-2", other])
     for name, suffix, says in (
-        (day, "-2", "name of a copy"),
-        (f"{day}*", "-2", "name of a copy"),
-        (day, "-3", "name of a copy"),
+        (day, "-2", "which the copy of"),
+        (f"{day}*", "-2", "which the copy of"),
+        (day, "-3", "which the copy of"),
         (part, "-4", f"the alias '{part}' shows a part of it"),
         (f"{day}-p*", "-4", f"the alias '{part}' shows a part of it"),
         (day, "-X", "cannot name one index"),
@@ -465,7 +465,7 @@ def test_indices_that_cannot_be_copied_are_refused_early(es: Elasticsearch, inde
         adoption.run(dedup)
         es.indices.delete(index=day)
         read_only(es, day, ARTICLES[8:12])
-        with pytest.raises(IndexNotReady, match="name of a copy"):
+        with pytest.raises(IndexNotReady, match="which the copy of"):
             adoption.swap()
     es.indices.delete(index=f"{day}-2,{day}-4")
 

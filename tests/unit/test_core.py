@@ -100,7 +100,7 @@ def test_flags_of_a_wrong_length_are_refused() -> None:
     parsed = ParsedTexts.of(["One sentence. Another one."], max_length=100)
     with pytest.raises(ValueError, match="3 flags for 2 passages"):
         parsed.core.signatures(bytes(3), 6, 2_000)
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match the hashes"):
         _core.weighted_simhashes(bytes(16), bytes(8), bytes(8))
 
 

@@ -167,7 +167,7 @@ def test_a_template_of_other_indices_stays_unchanged(
         (text,) = (each.getMessage() for each in caplog.records if "applies to other indices too" in each.msg)
         assert f"such as {other}" in text
         # The proposed template has the same contents, and the next run accepts it.
-        command = shlex.split(text.partition("alone: ")[2])
+        command = shlex.split(text.partition("only: ")[2])
         put = json.loads(command[command.index("-d") + 1])
         assert put["priority"] == 4
         assert put["template"] == before["index_templates"][0]["index_template"]["template"]

@@ -143,12 +143,12 @@ def _ask(
     with contextlib.suppress(ValueError, AttributeError, RecursionError):
         problem = json.loads(content)
         reason = problem.get("detail") or problem.get("type")
-    said = f"{meta.status} {reason or 'without a reason'}"
+    response = f"{meta.status} {reason or 'without a reason'}"
     if meta.status in BUSY_STATUSES or meta.status == 200:
-        raise _Busy(said)
+        raise _Busy(response)
     advice = f"; {_ADVICE[meta.status]}" if meta.status in _ADVICE else ""
     raise SidecarError(
-        f"the sidecar at {node.base_url} refuses these articles: {said}{advice}",
+        f"the sidecar at {node.base_url} refuses these articles: {response}{advice}",
         address=node.base_url,
         status=meta.status,
     )

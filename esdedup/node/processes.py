@@ -25,8 +25,8 @@ class Background(pydantic.BaseModel, frozen=True):
             given = process.cmdline() if is_same and process.status() != psutil.STATUS_ZOMBIE else []
         except psutil.Error:
             return None
-        wanted = list(arguments)
-        is_ours = any(given[first : first + len(wanted)] == wanted for first in range(len(given)))
+        expected = list(arguments)
+        is_ours = any(given[first : first + len(expected)] == expected for first in range(len(given)))
         return process if is_ours else None
 
 

@@ -1,52 +1,52 @@
-# `make demo` and `make test` do all the set-up; see README.md.
+# `make demo` and `make test` set up everything that they need; see README.md.
 .DEFAULT_GOAL := help
 .PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-sidecars soak-editors fuzz check static format clean
 
-# The first Python that is new enough; `make PYTHON=... env` takes another.
+# The first Python that is new enough; `make PYTHON=... env` uses another one.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
-# Modules are compiled once, not by each of the hundred processes that tests start.
+# Keep compiled modules, so that the hundred processes that tests start do not compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 # Where core/toolchain installs Rust if it is missing or too old.
 export PATH := $(CURDIR)/.venv/rust/bin:$(PATH)
-# A stamp for each set of packages in .venv: what `make demo` runs with, and what all other targets need.
+# Stamps for the sets of packages installed in .venv: for `make demo`, and for all other targets.
 DEMO_SET := .venv/.installed-demo
 DEV_SET := .venv/.installed
-# A stamp for the package itself, with the crate that is compiled into it.
+# A stamp for the package itself, including the crate that is compiled into it.
 PACKAGE := .venv/.installed-package
 CRATE := core/Cargo.toml core/Cargo.lock $(wildcard core/src/*.rs core/src/*/*.rs core/data/*)
 CARGO_TEST := cargo test --quiet --locked --manifest-path core/Cargo.toml
-# LOCKED=no installs from the ranges in pyproject.toml instead of the lock files.
+# LOCKED=no installs the versions that pyproject.toml allows instead of those in the lock files.
 LOCKED ?= yes
-# The package as it installs: ingest/ and mappings/ inside esdedup/, for tools that read files.
+# The package as it is installed, with ingest/ and mappings/ inside esdedup/, for tools that read source files.
 TREE := build/tree
 DEMO_DATA := .esdedup/node
-# 0 takes a free one, which no other program and no web page knows.
+# 0 picks a free port, which other programs and web pages cannot guess.
 DEMO_PORT ?= 0
 
 help:
-	@echo "make demo              an Elasticsearch, a sidecar that takes the sample corpus, and what becomes of it"
-	@echo "make demo ONCE=1       the same, then stop both"
+	@echo "make demo              start Elasticsearch and a sidecar, index the sample corpus, and serve the pages"
+	@echo "make demo ONCE=1       the same without pages, then stop both"
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines, a JSON array, or CSV);"
 	@echo "                       OPTIONS='--text-field body' names their fields"
-	@echo "make test              the test suite, on a real node"
-	@echo "make test-foreign      clients in other languages, the documents, and nodes that start and die"
-	@echo "make nightly           all of both with a new seed, 80 times as many random examples, every moment of a crash"
-	@echo "                       and every profile, look-up, time zone and window; then the large comparisons and the soak"
-	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
+	@echo "make test              run the test suite, on a real node"
+	@echo "make test-foreign      test clients in other languages, the documents, and nodes that start and crash"
+	@echo "make nightly           run both with a new seed, 80 times as many random examples, a crash at every step, and"
+	@echo "                       every profile, look-up, time zone and window; then large comparisons and the soak test"
+	@echo "make soak MINUTES=3    feed articles while processes and servers are killed, and check every root"
 	@echo "                       (two parts: soak-sidecars, soak-editors)"
-	@echo "make fuzz MINUTES=60   odd requests to a sidecar and to the pages, of which none may fail, hang or forge"
-	@echo "make check             formatter, linter, types, imports, fast tests"
+	@echo "make fuzz MINUTES=60   send odd requests to a sidecar and to the pages; none may fail, hang or forge a root"
+	@echo "make check             run the formatter, the linter, the checks of types and imports, and fast tests"
 	@echo "make static            the same without the tests"
-	@echo "make docs              the documents as a site, in build/site"
-	@echo "make benchmarks        measure what build/benchmarks.json lacks: some hours; it goes on where it was stopped"
-	@echo "make screenshots       photograph the pages for the documents"
-	@echo "make messages          bring the catalogue of the interface up to date with the pages"
-	@echo "make client            the client for TypeScript, made anew from the description of the API (needs npm)"
-	@echo "make env               only .venv, with everything installed as locked"
-	@echo "make wheels            the wheel for this platform and every Python from 3.11 on, in dist"
-	@echo "make lock              resolve the dependencies anew into locks/"
+	@echo "make docs              build the documents as a site, in build/site"
+	@echo "make benchmarks        measure what is missing from build/benchmarks.json: some hours; resumes if interrupted"
+	@echo "make screenshots       take screenshots of the pages for the documents"
+	@echo "make messages          update the catalogue of translations from the pages"
+	@echo "make client            regenerate the TypeScript client from the description of the API (needs npm)"
+	@echo "make env               only create .venv, with the locked versions"
+	@echo "make wheels            build the wheel for this platform and Python 3.11 or later, in dist"
+	@echo "make lock              resolve the dependencies again, into locks/"
 	@echo "make format            apply the formatter and the linter's safe fixes"
 
 env: $(DEV_SET) $(PACKAGE)
@@ -60,34 +60,34 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 $(DEMO_SET) $(DEV_SET): pyproject.toml locks/build.txt locks/demo.txt locks/dev.txt
 	@test -n "$(PYTHON)" || { echo "esdedup needs Python 3.11 or later: none found on the PATH."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-		echo "$(PYTHON) cannot make virtual environments (on Debian: apt install python3-venv)."; exit 1; }
-	@test -d .venv || { echo "Making .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
+		echo "$(PYTHON) cannot create virtual environments (on Debian: apt install python3-venv)."; exit 1; }
+	@test -d .venv || { echo "Creating .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
 ifeq ($(LOCKED),no)
 	@core/toolchain
 	@echo "Installing esdedup into .venv with the versions that pyproject.toml allows, not the locked ones"
 	@$(PIP) 'setuptools>=77' 'setuptools-rust>=1.12'
 	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]'
 else
-	@echo "Installing what esdedup needs into .venv as locks/$(NAME).txt has it; the first time takes a minute or two"
+	@echo "Installing the versions in locks/$(NAME).txt into .venv; the first time takes a minute or two"
 	@{ $(PIP) --require-hashes -r locks/build.txt && \
 		$(PIP) --require-hashes --no-build-isolation -r locks/$(NAME).txt ; } || { \
-		echo "Could not install the locked versions on $$($(BIN)/python --version). If this platform has no files for"; \
-		echo "them, add LOCKED=no to take the versions that pyproject.toml allows."; exit 1; }
+		echo "Could not install the locked versions on $$($(BIN)/python --version). If there are no files for this"; \
+		echo "platform, add LOCKED=no to install any versions that pyproject.toml allows."; exit 1; }
 endif
 	@touch $@
 
-# Again after each change of the crate: it takes some 20 s, and a minute the first time.
+# Repeated after each change of the crate; takes about 20 s, and a minute the first time.
 $(PACKAGE): pyproject.toml $(CRATE) | $(if $(filter demo,$(MAKECMDGOALS)),$(DEMO_SET),$(DEV_SET))
 	@core/toolchain
 	@echo "Compiling esdedup with $$(cargo --version)"
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# CONTRIBUTING.md says how those for other platforms are made.
+# CONTRIBUTING.md describes how wheels for other platforms are built.
 wheels: env
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
-# The locks hold for all platforms and for Python 3.11 and later, and name no package index.
+# The lock files are valid for all platforms and for Python 3.11 and later, and name no package index.
 UV := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --custom-compile-command 'make lock' --upgrade
 
@@ -102,36 +102,36 @@ lock:
 demo: $(DEMO_SET) $(PACKAGE)
 	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once) $(OPTIONS)
 
-# Makes the client for TypeScript anew from the description of the API, and compiles it.
+# Regenerates the TypeScript client from the description of the API, and compiles it.
 client: env
 	$(BIN)/python -m docs.made_from_code clients/typescript/openapi.json
 	cd clients/typescript && npm ci && npm run generate && npm run build
 
-# Photographs the pages for the documents, on a node of its own.
+# Takes screenshots of the pages for the documents, with a separate node.
 screenshots: env
 	$(BIN)/python -m docs.screenshots
 
-# Updates the Chinese catalogue from the messages of the pages; new messages are empty in it.
+# Updates the Chinese catalogue from the messages of the pages; new messages have empty translations.
 messages: env
 	@mkdir -p build
 	$(BIN)/python -m babel.messages.frontend --quiet extract -F pyproject.toml -k translatable --no-location --sort-output --omit-header -o build/messages.pot esdedup
 	$(BIN)/pybabel --quiet update -l zh --no-fuzzy-matching --ignore-obsolete --omit-header --no-wrap -i build/messages.pot -o esdedup/web/locale/zh.po
 
-# The site, in build/site; fails if a link leads nowhere. tests/foreign/test_site.py does the same.
+# Builds the site in build/site; fails if a link is broken. tests/foreign/test_site.py does the same.
 docs: env
 	$(BIN)/python -m docs.site
 
-# Runs the benchmarks whose results build/benchmarks.json lacks for this code on this machine; see benchmarks/README.md.
+# Runs the benchmarks without results for this code and machine in build/benchmarks.json; see benchmarks/README.md.
 benchmarks: env
 	$(BIN)/python -m benchmarks all
 
-# Processes that share the tests; each file goes to one of them, in the order of tests/conftest.py. One more than the
-# two cores, since many tests wait for leases, servers and sidecars.
+# The number of processes that run tests; each takes whole files, in the order of tests/conftest.py. One more than the
+# two cores of CI, since many tests wait for leases, servers and sidecars.
 JOBS ?= 3
 TEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20
 
-# Tests of other programs: clients in other languages, the site and the code of the documents, and embedded nodes of
-# their own. They mostly wait, so .ci/run runs them beside the other tests.
+# Tests with other programs: clients in other languages, the site and the code in the documents, and separate embedded
+# nodes. They mostly wait, so .ci/run runs them in parallel with the other tests.
 FOREIGN := tests/foreign
 TEST_FOREIGN := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 10 $(FOREIGN)
 

@@ -12,9 +12,8 @@ from esdedup import Dedup, sample
 
 INDEX = "news"
 PAUSE_S = 60
-# Together the pauses are longer than it takes a sidecar to begin, or to take over; what one cannot take, the
-# other takes. The client pauses where connections are refused, and the helper after answers, which the client
-# would repeat at once.
+# The client retries refused connections, and the helper retries after error answers, since the client
+# does that without a pause. In total, they retry for longer than a sidecar takes to start or to take over.
 OF_CLIENT: dict[str, Any] = {
     "retry_on_status": (),
     "retry_on_timeout": True,
@@ -31,13 +30,13 @@ OF_HELPER: dict[str, Any] = {
 
 
 def actions() -> Iterator[dict[str, Any]]:
-    """Yield the articles as actions of a bulk request."""
+    """Yield a bulk action for each article."""
     for article in sample.articles():
         yield {"_index": INDEX, "_id": article["id"], "_source": article}
 
 
 def main() -> None:
-    """Write them again and again."""
+    """Write the articles again and again."""
     logging.basicConfig(level=logging.INFO)
     credentials = (os.environ["ELASTIC_USER"], os.environ["ELASTIC_PASSWORD"])
     with Elasticsearch(os.environ["ES_URL"], basic_auth=credentials) as elasticsearch:

@@ -1,4 +1,4 @@
-"""Has this text been published already, and by whom? ``python before_publishing.py < text``; only asks."""
+"""Print who has already published a text, without indexing it: ``python before_publishing.py < text``."""
 
 import os
 import sys

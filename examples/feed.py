@@ -1,4 +1,4 @@
-"""Index JSON Lines, and count what became of the articles: ``python feed.py < articles.jsonl``."""
+"""Index JSON Lines, and count the outcomes: ``python feed.py < articles.jsonl``."""
 
 import json
 import os
@@ -23,7 +23,7 @@ with Elasticsearch(os.environ.get("ELASTICSEARCH_URL", "http://localhost:9200"))
     counts = {}
 
     def note(_action, assignment):
-        """Count what became of an article."""
+        """Count the outcome of an article."""
         counts[assignment.kind.value] = counts.get(assignment.kind.value, 0) + 1
 
     helpers.bulk(es, dedup.enrich(actions(), on_assigned=note), refresh=True)

@@ -1,4 +1,4 @@
-"""Send JSON Lines to a sidecar as to an Elasticsearch: ``python feed_sidecar.py < articles.jsonl``."""
+"""Index JSON Lines through a sidecar: ``python feed_sidecar.py < articles.jsonl``."""
 
 import json
 import os

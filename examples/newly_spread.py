@@ -1,6 +1,6 @@
-"""Print stories that have reached a number of sources, each once: ``python newly_spread.py SOURCES FILE``.
+"""Print each story once it has reached a number of sources: ``python newly_spread.py SOURCES FILE``.
 
-FILE remembers the roots that were printed. Since a root never changes, nothing else has to be remembered.
+FILE stores the roots of the printed stories, which is enough, since a root never changes.
 """
 
 import os

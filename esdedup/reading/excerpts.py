@@ -27,7 +27,7 @@ def search_with_excerpts(
     part_of: str | None = None,
     has_part: str | None = None,
 ) -> Requests[tuple[list[Any], dict[str, Any]]]:
-    """Search, also for the fields of `StoryPage` of a root; return the answers, and those fields."""
+    """Search, also for the excerpts of a root; return the answers to `bodies`, and fields of `StoryPage`."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
@@ -75,7 +75,7 @@ def linked_roots(hit: queries.Hit, fields: Fields) -> dict[str, str | None]:
 
 
 def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> Query:
-    """Return the search for the clusters that are a part of a root: their number, and the first articles."""
+    """Return the search for the clusters that quote a root: their number, and the first article of each."""
     parts: list[Query] = [{"term": {fields.part_of: root}}]
     if has_part is not None:
         parts.append({"term": {fields.root: has_part}})
@@ -88,7 +88,7 @@ def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> 
         "order": [{"time": "desc"}, {"_key": "asc"}],
     }
     earliest = queries.first_hit("oldest", fields, queries.fields_read(fields))
-    # The default would reserve a count for every root of the index.
+    # The default execution hint would allocate a counter for every root of the index.
     few = {"execution_hint": "map"}
     return {
         "query": {"bool": {"should": parts}},

@@ -45,12 +45,12 @@ def explain(
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
 
-    Boilerplate is left out as by a new forest, which has not learned any.
+    Boilerplate is left out as a new forest would leave it out, which has learned none yet.
 
     Args:
         one: The first text, with or without markup; a `RawPage` adds its site, and its address or id there.
-        other: The second text, compared as the later one.
-        profile: Decides fingerprints and thresholds.
+        other: The second text, treated as the later one.
+        profile: The profile that determines fingerprints and thresholds.
         overrides: The passages that are declared boilerplate or text.
 
     Raises:
@@ -101,10 +101,10 @@ def explain_indexed(
     profile: Profile | None = None,
     forest_missing: str | None = None,
 ) -> Requests[IndexedExplanation]:
-    """Explain two articles, each given by its id and index (None: any).
+    """Explain two articles, each given by its id and index (None means any).
 
     `profile` defaults to the one that they were fingerprinted with. `forest_missing` is the reason why the
-    forest must not be read; None allows it.
+    forest must not be read, or None.
     """
     ready = yield from scope.ready(index)
     scope = yield from scope.of_index(index)
@@ -258,7 +258,7 @@ class _IndexExplainer:
         return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
 
     def _decided_by(self, article: StoredText) -> PastSignature | None:
-        """Return the signature that decided an assignment; None if text or profile have changed since."""
+        """Return the signature that decided an assignment; None if text or profile has changed since."""
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:
@@ -318,7 +318,7 @@ class _IndexExplainer:
         )
 
     def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:
-        """Find the neighbour through which a leaf may have joined: the earliest, or its previous version."""
+        """Find the neighbour through which a leaf may have joined: the earliest, or the previous version."""
         if self._nodes is None or node is None or node.is_root:
             return None
         signature = self._signature(node)

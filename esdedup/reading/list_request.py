@@ -23,7 +23,7 @@ _ORDER_OF_HEAD: dict[Head, queries.Order] = {
     "earliest": "oldest",
     "longest": "longest",
 }
-# By sort, the order of articles that decides the order of rows, and the match that a row shows.
+# For each sort, the order of articles that decides the order of rows, and the match that a row shows.
 _RULES: dict[Sort, tuple[queries.Order, Head]] = {
     "relevance": ("relevance", "best"),
     "oldest": ("oldest", "earliest"),
@@ -170,7 +170,7 @@ class SortResult:
 
     # The root of each row, and the article that it shows; None if the article has yet to be found.
     rows: list[tuple[str, queries.Hit | None]]
-    # The sort values after which the next page starts, if it can start after some.
+    # The sort values after which the next page starts; None if the page is found by its offset.
     place: list[Any] | None = None
     has_more: bool
     order_exact: bool = True
@@ -203,7 +203,7 @@ def articles(
         "query": matching,
         "sort": queries.order(by, request.fields),
         "size": size,
-        # Without a total, Elasticsearch skips matches that cannot be among the first; slower if few match.
+        # Without a total, Elasticsearch can skip matches, which takes longer than counting if few match.
         "track_total_hits": limits.MAX_HITS if ranks_articles(request.query) else False,
         "_source": queries.fields_read(request.fields),
         **place,

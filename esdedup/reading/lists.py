@@ -65,7 +65,7 @@ def list_rows(
             time, cursors reach any depth.
 
     Raises:
-        SettingError: A value is invalid, two contradict each other, or the page lies too deep.
+        SettingError: A value is invalid, two contradict each other, or the page is too deep.
     """
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     request = ListRequest(
@@ -83,7 +83,7 @@ def list_rows(
     start = request.start()
     ready = yield from scope.ready(index)
     if request.is_by_count and ready.is_routed_by_root:
-        # By a cached alias, some seconds old, an order by count could seem exact although it is not.
+        # An alias cached some seconds ago could make an order by count seem exact although it is not.
         ready = yield from scope.ready(index, is_fresh=True)
     field = ready.source_field
     if min_sources or request.sort == "sources-desc":
@@ -251,7 +251,7 @@ class _RowCounter:
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
     def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
-        """Return how many of `rows` rows pass the filters, and whether that is exact; it is not for many."""
+        """Return how many of `rows` rows pass the filters, an estimate if many, and whether it is exact."""
         request, tuning = self.request, self.request.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)

@@ -40,7 +40,7 @@ class FacetValue(Result, frozen=True):
     articles: int
     """Articles with this value, regardless of the values chosen in this field."""
     is_chosen: bool
-    """Whether the search asks for it."""
+    """Whether the search filters by it."""
 
 
 class Facet(Result, frozen=True):
@@ -62,7 +62,7 @@ class Overview(Result, frozen=True):
     total_articles: int
     """All matching articles with a root."""
     timeline: Timeline
-    """How many of them were published in each step of the time zone's calendar, without their sources."""
+    """How many of them were published in each step of the time zone's calendar; sources are not counted."""
     sources: Facet | None
     """None if the source field cannot be counted."""
     facets: tuple[Facet, ...]

@@ -20,7 +20,7 @@ MAX_SIZE = 1_000
 MAX_INCLUDED = 20
 """The most further fields that a request may include."""
 
-# The types of shared parameters describe them for all operations.
+# Parameters that operations share are documented in their types.
 PageNumber = Annotated[int, "From 1; `page` times `size` is at most 10,000."]
 PageSize = Annotated[int, "Results on a page, at most 1,000."]
 After = Annotated[
@@ -57,7 +57,7 @@ class Cursor:
         return Cursor(page=self.page + 1, offset=self.offset + rows, place=place)
 
     def write(self, identity: Sequence[Any]) -> str:
-        """Return the cursor as text; `identity` are JSON values that identify the list."""
+        """Return the cursor as text; `identity` has the JSON values that identify the list."""
         values = [_digest(identity), self.page, self.offset, self.place]
         return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 

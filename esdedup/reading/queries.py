@@ -69,9 +69,9 @@ def within(query: Query | None, fields: Fields) -> Query:
 
 
 def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> int | None:
-    """Parse a time, in `zone` if it names none; a day means its first or last moment. None for an empty text.
+    """Parse a time, in `zone` if it names none, as milliseconds since 1970; return None for an empty text.
 
-    A plus sign may have become a space, as in a URL.
+    A day means its first moment, or with `is_end` its last. A plus sign may have become a space, as in a URL.
     """
     if not text or not text.strip():
         return None
@@ -97,7 +97,7 @@ def by_ids(ids: Collection[str]) -> Query:
 
 
 def with_text(fields: Fields) -> list[str]:
-    """Return the fields of an article that comparing its text needs."""
+    """Return the fields of an article that are needed to compare its text."""
     return [fields.text, fields.dedup]
 
 

@@ -40,7 +40,7 @@ def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
 
 
 def _by_sources(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
-    """Rank by number of sources: count those of the largest clusters until no other cluster can have more."""
+    """Rank by number of sources: count the largest clusters' sources until no other can have more."""
     request, most = ranking.request, ranking.tuning.max_roots
     limit = max(2 * depth, min(ranking.tuning.first_roots, most))
     while True:

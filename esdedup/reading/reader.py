@@ -132,7 +132,7 @@ class Reader(_Reading):
 
     Raises:
         ArticleNotFound: No article has that id, or it has no root.
-        SettingError: A value is invalid, or a page lies too deep.
+        SettingError: A value is invalid, or a page is too deep.
         IndexNotReady: The index is missing, or lacks esdedup's fields.
         ServerError: Elasticsearch does not answer, or rejects the request.
     """

@@ -156,7 +156,7 @@ class Page(Result, frozen=True):
     """True if the page is not full because most of the articles read are not rows of this list; `next`
     continues after them."""
     page: int
-    """From 1."""
+    """The number of the page, from 1."""
     size: int
     sort: str
     """The sort that was used: the one requested, or the default."""
@@ -197,7 +197,7 @@ class StoryPage(Result, frozen=True):
     """The common fields of all results about a cluster."""
 
     root: str | None
-    """The root; None for a text that belongs to no cluster, and for articles found by their fingerprint."""
+    """The root of the cluster; None for a text without a cluster, and for articles found by fingerprint."""
     excerpt_of: QuotedStory | None = None
     """The cluster that this one quotes a part of; None if it quotes none."""
     excerpts: Excerpts = Excerpts()
@@ -213,13 +213,13 @@ class SimilarPage(StoryPage, frozen=True):
     """Articles of a cluster, or with a fingerprint, newest first."""
 
     root_exact: bool = True
-    """False if the cluster of a text was inferred from stored articles, without those that were deleted,
-    because the forest's nodes are in the memory of another process, its owner."""
+    """False if the cluster of a text was inferred from stored articles, because the forest's nodes are in the
+    memory of another process, its owner. Deleted articles are then ignored."""
     total: int
     """Articles on all pages."""
     rows: tuple[SimilarArticle, ...]
     page: int
-    """From 1."""
+    """The number of the page, from 1."""
     size: int
     next: str | None = None
     """The cursor of the next page; None on the last page."""
@@ -250,7 +250,7 @@ class SourcesPage(StoryPage, frozen=True):
     """Sources on all pages."""
     sources: tuple[Source, ...]
     page: int
-    """From 1."""
+    """The number of the page, from 1."""
     size: int
 
 
@@ -259,7 +259,7 @@ class FullArticle(Article, frozen=True):
 
     text: str
     site: str | None = None
-    """The host of its address, else its source; if the articles have a field for the site, only its value."""
+    """The value of the articles' field for the site, if any; else the host of its address, or its source."""
     fingerprint: str | None = None
     """The fingerprint of its text, which is also the id of its node in the forest; None if it has none."""
     bands: tuple[str, ...] = ()
@@ -267,7 +267,7 @@ class FullArticle(Article, frozen=True):
     profile: str | None = None
     """The profile with which the fingerprint was computed."""
     seq: int | None = None
-    """Its arrival number in its forest."""
+    """The sequence number that its forest gave it when it arrived."""
     part_of: str | None = None
     """The root of the cluster that its own cluster quotes a part of; None if it quotes none."""
 

@@ -34,8 +34,8 @@ _Item = TypeVar("_Item")
 _STEPS = 24
 # A cluster needs about 60 buckets, so this stays far below Elasticsearch's limit on buckets.
 _CLUSTERS_IN_A_SEARCH = 60
-# The most headlines in a search, and characters of each, so that a query has fewer words than its limit of
-# terms, 1,024 on a small server.
+# The most headlines in a search, and characters of each, so that their words stay below the limit of terms in
+# a query, 1,024 on a small server.
 _HEADLINES_IN_A_SEARCH, _MOST_OF_A_HEADLINE = 10, 90
 _SOURCES = 5
 _VERSIONS = 24

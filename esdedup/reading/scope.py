@@ -21,7 +21,7 @@ from esdedup.fields import Fields
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
 _SUBFIELD = "keyword"
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
-# Elasticsearch accepts 4,096 bytes of method, path and parameters.
+# Elasticsearch accepts at most 4,096 bytes of method, path and parameters.
 _MAX_NAMES_LENGTH = 3_000
 # Fields of the dedup object that indices set up by a version without excerpts do not have.
 _OPTIONAL = ("part_of", "has_part")
@@ -65,7 +65,7 @@ class ReadyIndex:
     """The indices behind a name that are set up, and the properties that their mappings show."""
 
     name: str
-    # The name, or the names of these indices if others behind the name are not set up.
+    # The name to search, or a list of these indices if others behind the name are not set up.
     index: str
     not_set_up: tuple[str, ...]
     # The names of the articles' fields.
@@ -86,7 +86,7 @@ class ReadyIndex:
 
     @property
     def uneven_fields(self) -> list[str]:
-        """Fields that cannot be filtered by because the indices map them differently."""
+        """Fields that cannot be used as filters, because the indices map them differently."""
         of_each = [_source_field({index: mapping}, self.fields) for index, mapping in self.mappings.items()]
         source = [self.fields.source] if self.source_field is None and any(of_each) else []
         some = set.union(*self._keyword_fields_of_each())
@@ -125,7 +125,7 @@ class ReadyIndex:
         return self.source_field
 
     def refuse_unsearchable(self, *names: str) -> None:
-        """Raise `IndexNotReady` unless one of the fields, of title, text and source, can be searched."""
+        """Raise `IndexNotReady` unless at least one of the fields (title, text or source) can be searched."""
         if self.unsearchable.keys() >= set(names):
             index = self.unsearchable[names[0]]
             raise IndexNotReady(
@@ -235,7 +235,7 @@ def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | 
 def _unsearchable(mappings: dict[str, dict[str, Any]], fields: Fields) -> dict[str, str]:
     """Return the title, text and source fields that cannot be searched, each with an index that lacks it.
 
-    A dynamic mapping adds a field with the first article that has it, so all such indices must lack it.
+    A dynamic mapping adds a field on its first use, so a field that some indices lack may be searchable.
     """
     found: dict[str, str] = {}
     for name in (fields.title, fields.text, fields.source):

@@ -4,10 +4,10 @@ For sorts by relevance, Elasticsearch collapses the matches to the best one of e
 
 For sorts by time, articles are read in order of time, and the first of each cluster becomes a row. Collapsing
 would visit every match for each page; this visits about as many articles as the page has rows. It needs no
-record of earlier pages: an article is a row if it is the first match of its cluster, which one search for the
-clusters on the page shows. Therefore cursors reach any depth. If few articles become rows (because of
-`min_similar`, or reprints of earlier rows), a page is cut short before the whole index has been read, and its
-cursor continues after the last article read.
+record of earlier pages: an article becomes a row if it is the first match of its cluster, and a single search
+checks that for all clusters on the page. Therefore cursors reach any depth. If few articles become rows
+(because of `min_similar`, or reprints of earlier rows), a page is cut short before the whole index has been
+read, and its cursor continues after the last article read.
 """
 
 import collections
@@ -143,7 +143,7 @@ class _TimeReader:
         articles = span["hits"]["total"]["value"]
         if first_ms is None or articles < tuning.spanned_articles:
             return None
-        # Count back from the present at the latest: few articles have dates in the future.
+        # Count back from the present if `last_ms` is later: few articles have dates in the future.
         until_ms = min(last_ms, (yield from clock_ms())) if self.place is None else self.place[0]
         since_ms = until_ms - tuning.span_margin * self.chunk * (last_ms - first_ms) / articles
         return int(since_ms) if first_ms < since_ms else None

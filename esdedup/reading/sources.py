@@ -17,7 +17,7 @@ from esdedup.reading.scope import IndexName, Scope
 
 # The most sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
-# The longest part of a name to search for: a regular expression has 1,000 characters, up to five for each.
+# The longest text to search names for: each character takes up to 5 of the 1,000 in a regular expression.
 _LONGEST_PART = 100
 
 
@@ -36,7 +36,7 @@ def sources(
     The article itself is not counted.
 
     Raises:
-        SettingError: A value is invalid, or the source field is text, which cannot be grouped by.
+        SettingError: A value is invalid, or the source field is text, which cannot be grouped.
     """
     # Checks the depth; sources have numbered pages only.
     Paging(page=page, size=size).start([], is_endless=False)

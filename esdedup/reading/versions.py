@@ -43,7 +43,7 @@ class VersionsPage(StoryPage, frozen=True):
     """Distinct texts on all pages, at most 10,000."""
     versions: tuple[Version, ...]
     page: int
-    """From 1."""
+    """The number of the page, from 1."""
     size: int
     sort: TimeOrder
     """Which text comes first, and which article of each text is shown."""

@@ -38,7 +38,7 @@ _REASONS = {
     Rule.OTHER_FIGURES: translatable("Their wording is similar enough, but they differ in too many figures."),
     Rule.OTHER_NAMES: translatable("They are the same form, filled in with different names."),
 }
-"""The sentence for readers if a rule decided."""
+"""For each rule, the sentence that readers see if it decided."""
 
 Place = Annotated[str, Query(min_length=1)]
 
@@ -62,7 +62,7 @@ class ExplanationInWords(Result, frozen=True):
     rule: str
     """The result of comparing the two texts alone."""
     shared: tuple[str, ...]
-    """Sentences that both texts have, or nearly so, without punctuation and case."""
+    """Sentences that both texts contain, exactly or nearly, without punctuation and case."""
     more_shared: int
     """How many further sentences they share."""
     facts: tuple[Fact, ...]

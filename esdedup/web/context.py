@@ -1,4 +1,4 @@
-"""The context of a request: the served index, its reader, the time zone, the editor.
+"""The context of a request: the served index, its reader, the time zone and the editor.
 
 Learned boilerplate is read in the background, so that visitors need not wait for it.
 """

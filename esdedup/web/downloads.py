@@ -34,7 +34,7 @@ from esdedup.web.guards import UNKEPT
 from esdedup.web.languages import calendar_time
 
 MAX_EXPORTED = MAX_HITS
-"""The most rows of an export: as many as numbered pages reach. That many take some seconds."""
+"""The most rows of an export: as many as numbered pages reach. Reading them takes some seconds."""
 _MAX_EXPORTED_BYTES = 8_000_000
 """The size at which an export ends: a row has about 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000

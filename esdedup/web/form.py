@@ -128,7 +128,7 @@ class Form(ParameterModel):
 
     @functools.cached_property
     def parameters(self) -> Parameters:
-        """The parameters that are not the default, as an address has them."""
+        """The parameters that differ from their defaults, as in an address."""
         given = self.model_dump(exclude_defaults=True, exclude=_NOT_OF_THE_LIST)
         return {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()

@@ -29,7 +29,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 MAX_REQUESTS = 32
-"""Concurrent requests; more would not make Elasticsearch faster."""
+"""The most concurrent requests; more would not make Elasticsearch faster."""
 MAX_ANSWER_S = 60.0
 """The time limit of an answer, equal to that of one request to Elasticsearch."""
 _BUSY = Problem.of(503, "requests", translatable("too many requests at once; try again"))

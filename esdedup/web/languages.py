@@ -65,7 +65,7 @@ class Language:
         return _number(value, self.code)
 
     def percent(self, share: float) -> str:
-        """Write a share of one: 12%."""
+        """Write a fraction as a percentage: 12%."""
         return numbers.format_percent(share, locale=self.locale)
 
     def moment(self, value: object) -> str:

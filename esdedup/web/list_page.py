@@ -132,7 +132,7 @@ class Link:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ShownFacet:
-    """A field's values."""
+    """A field with its values as links."""
 
     heading: str
     is_source: bool
@@ -206,7 +206,7 @@ def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool 
         links.append(
             Link(label=label, articles=each.articles, is_chosen=each.is_chosen, parameters=parameters)
         )
-    # Chosen values are always shown.
+    # Chosen values come first, so that they are always shown.
     links.sort(key=lambda link: not link.is_chosen)
     return ShownFacet(
         heading=language.gettext("Sources") if is_source else _heading_of(facet.field, language),

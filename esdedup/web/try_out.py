@@ -55,7 +55,7 @@ def operations_of(description: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def prose_of(text: str) -> str:
-    """Return a text on one line, as the catalogue of translations has it."""
+    """Return a text on one line, as in the catalogue of translations."""
     return " ".join(text.split())
 
 

@@ -582,7 +582,7 @@ export interface components {
             rule: string;
             /**
              * Shared
-             * @description Sentences that both texts have, or nearly so, without punctuation and case.
+             * @description Sentences that both texts contain, exactly or nearly, without punctuation and case.
              */
             shared: string[];
             /**
@@ -627,7 +627,7 @@ export interface components {
             articles: number;
             /**
              * Is Chosen
-             * @description Whether the search asks for it.
+             * @description Whether the search filters by it.
              */
             is_chosen: boolean;
             /** Value */
@@ -735,12 +735,12 @@ export interface components {
             root: string | null;
             /**
              * Seq
-             * @description Its arrival number in its forest.
+             * @description The sequence number that its forest gave it when it arrived.
              */
             seq?: number | null;
             /**
              * Site
-             * @description The host of its address, else its source; if the articles have a field for the site, only its value.
+             * @description The value of the articles' field for the site, if any; else the host of its address, or its source.
              */
             site?: string | null;
             /**
@@ -771,7 +771,7 @@ export interface components {
             facets: components["schemas"]["Facet"][];
             /** @description None if the source field cannot be counted. */
             sources: components["schemas"]["Facet"] | null;
-            /** @description How many of them were published in each step of the time zone's calendar, without their sources. */
+            /** @description How many of them were published in each step of the time zone's calendar; sources are not counted. */
             timeline: components["schemas"]["Timeline"];
             /**
              * Total Articles
@@ -825,7 +825,7 @@ export interface components {
             order_exact: boolean;
             /**
              * Page
-             * @description From 1.
+             * @description The number of the page, from 1.
              */
             page: number;
             /** Rows */
@@ -1115,18 +1115,18 @@ export interface components {
             not_set_up: string[];
             /**
              * Page
-             * @description From 1.
+             * @description The number of the page, from 1.
              */
             page: number;
             /**
              * Root
-             * @description The root; None for a text that belongs to no cluster, and for articles found by their fingerprint.
+             * @description The root of the cluster; None for a text without a cluster, and for articles found by fingerprint.
              */
             root: string | null;
             /**
              * Root Exact
-             * @description False if the cluster of a text was inferred from stored articles, without those that were deleted,
-             *     because the forest's nodes are in the memory of another process, its owner.
+             * @description False if the cluster of a text was inferred from stored articles, because the forest's nodes are in the
+             *     memory of another process, its owner. Deleted articles are then ignored.
              * @default true
              */
             root_exact: boolean;
@@ -1228,12 +1228,12 @@ export interface components {
             not_set_up: string[];
             /**
              * Page
-             * @description From 1.
+             * @description The number of the page, from 1.
              */
             page: number;
             /**
              * Root
-             * @description The root; None for a text that belongs to no cluster, and for articles found by their fingerprint.
+             * @description The root of the cluster; None for a text without a cluster, and for articles found by fingerprint.
              */
             root: string | null;
             /** Size */
@@ -1408,12 +1408,12 @@ export interface components {
             not_set_up: string[];
             /**
              * Page
-             * @description From 1.
+             * @description The number of the page, from 1.
              */
             page: number;
             /**
              * Root
-             * @description The root; None for a text that belongs to no cluster, and for articles found by their fingerprint.
+             * @description The root of the cluster; None for a text without a cluster, and for articles found by fingerprint.
              */
             root: string | null;
             /** Size */

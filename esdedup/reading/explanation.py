@@ -296,7 +296,7 @@ class _IndexExplainer:
         if known is None or self._relation.ids(self._signature(known)) != [root]:
             return None
         one, other = self._signature(article), self._signature(known)
-        mine, theirs = (self._relation.representatives(each)[0] for each in (one, other))
+        own, others = (self._relation.representatives(each)[0] for each in (one, other))
         rules = self._explainer.profile.agreement
         if holder is not None:
             whole_texts = self.compare(holder, article).whole_texts
@@ -312,7 +312,7 @@ class _IndexExplainer:
         return RootComparison(
             root=root,
             article=None if holder is None else holder.id,
-            nearest_bits=int(self._relation.distances_bits(mine[:, None], theirs[None, :]).min()),
+            nearest_bits=int(self._relation.distances_bits(own[:, None], others[None, :]).min()),
             whole_texts=whole_texts,
             way=way,
         )

@@ -178,43 +178,43 @@ async def overview(context: ContextDep, form: Annotated[Form, Query()]) -> Overv
 
 
 @router.get("/source-names", summary="The names of sources that contain a text")
-async def source_names(context: ContextDep, asked: Annotated[SourceNamesParameters, Query()]) -> SourceNames:
+async def source_names(context: ContextDep, query: Annotated[SourceNamesParameters, Query()]) -> SourceNames:
     """Returns the sources with the most articles in the whole index."""
-    return bounded(SourceNames(names=await context.reader.source_names(context.index, **asked.model_dump())))
+    return bounded(SourceNames(names=await context.reader.source_names(context.index, **query.model_dump())))
 
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)
-async def article(context: ContextDep, asked: Annotated[OneArticle, Query()]) -> MarkedArticle:
+async def article(context: ContextDep, query: Annotated[OneArticle, Query()]) -> MarkedArticle:
     """If several indices behind the served name have this id, returns the article that arrived last."""
-    found = await context.reader.article(context.index, **asked.model_dump())
+    found = await context.reader.article(context.index, **query.model_dump())
     left_out = await context.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
     return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
 
 
 @router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
-async def similar(context: ContextDep, asked: Annotated[SimilarParameters, Query()]) -> SimilarPage:
+async def similar(context: ContextDep, query: Annotated[SimilarParameters, Query()]) -> SimilarPage:
     """Returns the other articles of its cluster, newest first, each with its similarity."""
-    return bounded(await context.reader.similar(context.index, **asked.model_dump()))
+    return bounded(await context.reader.similar(context.index, **query.model_dump()))
 
 
 @router.get("/versions", summary="The distinct texts of an article's cluster", responses=NOT_FOUND)
-async def versions(context: ContextDep, asked: Annotated[VersionsParameters, Query()]) -> VersionsPage:
+async def versions(context: ContextDep, query: Annotated[VersionsParameters, Query()]) -> VersionsPage:
     """Returns each text with its first article and its copies."""
-    return bounded(await context.reader.versions(context.index, **asked.model_dump()))
+    return bounded(await context.reader.versions(context.index, **query.model_dump()))
 
 
 @router.get("/sources", summary="The sources in an article's cluster", responses=NOT_FOUND)
-async def sources(context: ContextDep, asked: Annotated[SourcesParameters, Query()]) -> SourcesPage:
+async def sources(context: ContextDep, query: Annotated[SourcesParameters, Query()]) -> SourcesPage:
     """Returns the sources with the most articles first, each with its earliest article."""
-    return bounded(await context.reader.sources(context.index, **asked.model_dump()))
+    return bounded(await context.reader.sources(context.index, **query.model_dump()))
 
 
 @router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
-async def articles(context: ContextDep, asked: Annotated[ArticlesParameters, Query()]) -> SimilarPage:
+async def articles(context: ContextDep, query: Annotated[ArticlesParameters, Query()]) -> SimilarPage:
     """Returns the newest first. Give either a root or a fingerprint, as stored in an article."""
-    root, fingerprint, reader = asked.root, asked.fingerprint, context.reader
-    paging = asked.model_dump(exclude={"root", "fingerprint"})
+    root, fingerprint, reader = query.root, query.fingerprint, context.reader
+    paging = query.model_dump(exclude={"root", "fingerprint"})
     if root is not None and fingerprint is None:
         return bounded(await reader.cluster(context.index, root, **paging))
     if fingerprint is not None and root is None:
@@ -223,9 +223,9 @@ async def articles(context: ContextDep, asked: Annotated[ArticlesParameters, Que
 
 
 @router.get("/timeline", summary="The timeline of an article's cluster", responses=NOT_FOUND)
-async def timeline(context: ContextDep, asked: Annotated[OfArticle, Query()]) -> Timeline:
+async def timeline(context: ContextDep, query: Annotated[OfArticle, Query()]) -> Timeline:
     """Returns how many articles of the cluster were published in each interval."""
-    found = await context.reader.article(context.index, **asked.model_dump())
+    found = await context.reader.article(context.index, **query.model_dump())
     return bounded(await context.reader.timeline(context.index, found.root or ""))
 
 
@@ -240,10 +240,10 @@ def check_is_json(request: Request) -> None:
 
 
 @router.post("/similar", summary="Articles similar to a text", dependencies=[Depends(check_is_json)])
-async def similar_to_text(context: ContextDep, body: Text, asked: Annotated[Paged, Query()]) -> SimilarPage:
+async def similar_to_text(context: ContextDep, body: Text, query: Annotated[Paged, Query()]) -> SimilarPage:
     """Returns the articles of the cluster that the text would join if it arrived now. Nothing is written.
 
     Articles that arrived within the last second may be missing.
     """
-    options = asked.model_dump()
+    options = query.model_dump()
     return bounded(await context.reader.similar_to_text(context.index, body.text, site=body.site, **options))

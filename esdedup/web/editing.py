@@ -15,7 +15,7 @@ from esdedup.serving.refusals import Refused
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.comparison import article_at, read_place
 from esdedup.web.context import ContextDep
-from esdedup.web.form import sent_form
+from esdedup.web.form import submitted_form
 from esdedup.web.formats import article_address
 from esdedup.web.rendering import render
 
@@ -92,7 +92,7 @@ async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
 @router.post("/edit")
 async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectResponse:
     """Make the edit of a form, and redirect to the article, the list, or the page of edits."""
-    sent = await sent_form(context.request)
+    sent = await submitted_form(context.request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
     request: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}
     if request["kind"] == "undo":

@@ -31,7 +31,7 @@ _OF_PAGES = {"compact", "since_time", "until_time"}
 _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
 
-async def sent_form(request: Request) -> list[tuple[str, str]]:
+async def submitted_form(request: Request) -> list[tuple[str, str]]:
     """Read the fields of a submitted form; raise `SettingError` if it cannot be read."""
     try:
         return parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS)
@@ -194,7 +194,7 @@ class PageForm(Form):
 _TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")]
 
 
-class SentForm(PageForm):
+class SubmittedForm(PageForm):
     """The parameters of the list page as its form sends them, with days apart from times of day."""
 
     since_time: _TimeOfDay = ""

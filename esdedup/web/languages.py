@@ -143,13 +143,13 @@ def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
     """Return the chosen language, else the one that the browser prefers."""
     code = cookies.get(COOKIE)
     if code not in NAMES:
-        wishes = sorted(_wishes(headers.get("accept-language", "")), key=lambda wish: -wish[1])
-        tags = [tag for tag, _ in wishes]
+        preferred = sorted(_preferences(headers.get("accept-language", "")), key=lambda each: -each[1])
+        tags = [tag for tag, _ in preferred]
         code = babel.negotiate_locale(tags, list(NAMES), sep="-") or next(iter(NAMES))
     return code
 
 
-def _wishes(header: str) -> Iterator[tuple[str, float]]:
+def _preferences(header: str) -> Iterator[tuple[str, float]]:
     """Read ``Accept-Language``: each language with its quality."""
     for part in header.split(","):
         tag, _, parameter = part.partition(";")

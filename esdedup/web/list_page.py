@@ -22,7 +22,7 @@ from esdedup.reading.results import Page
 from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.context import Context, ContextDep
-from esdedup.web.form import PageForm, Parameters, SentForm
+from esdedup.web.form import PageForm, Parameters, SubmittedForm
 from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language, calendar_time, keep_cookie, language_of
 from esdedup.web.rendering import render
@@ -74,7 +74,7 @@ class Visits:
 
 
 @router.get("/")
-async def list_page(context: ContextDep, raw: Annotated[SentForm, Query()]) -> HTMLResponse:
+async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()]) -> HTMLResponse:
     """Show the list."""
     form = raw.at_times(datetime.now(context.zone).date())
     visits = Visits.of(context.request.cookies.get(VISIT_COOKIE), datetime.now(UTC))

@@ -58,21 +58,21 @@ class ShownText:
 
 async def shown_text(context: Context, article: FullArticle, other: FullArticle | None = None) -> ShownText:
     """Prepare the text of an article to be shown, compared with that of `other` if given."""
-    mine, ours = await _marked_text(context, article)
-    others, theirs = (None, None) if other is None else await _marked_text(context, other)
+    own_text, own_left_out = await _marked_text(context, article)
+    other_text, other_left_out = (None, None) if other is None else await _marked_text(context, other)
 
     def shown() -> ShownText:
-        text, compared = mine[:MAX_SHOWN_TEXT], others and others[:MAX_SHOWN_TEXT]
+        text, compared = own_text[:MAX_SHOWN_TEXT], other_text and other_text[:MAX_SHOWN_TEXT]
         pieces = [Piece(kind="same", text=text)] if compared is None else differences(text, compared)
         return ShownText(
             text=text,
             language=own_language(article) or language(text),
-            parts=parts(pieces, ours=_spans(ours), theirs=_spans(theirs)),
+            parts=parts(pieces, ours=_spans(own_left_out), theirs=_spans(other_left_out)),
             is_same=all(piece.kind == "same" or not piece.text.strip() for piece in pieces),
-            is_cut=len(mine) > MAX_SHOWN_TEXT,
+            is_cut=len(own_text) > MAX_SHOWN_TEXT,
             is_compared_in_part=compared is not None and (is_long(text) or is_long(compared)),
-            left_out=ours,
-            is_marked_in_part=isinstance(ours, LeftOut) and len(ours.spans) > MAX_SPANS,
+            left_out=own_left_out,
+            is_marked_in_part=isinstance(own_left_out, LeftOut) and len(own_left_out.spans) > MAX_SPANS,
         )
 
     # Long texts would block the event loop.

@@ -14,7 +14,7 @@ from esdedup.errors import SettingError
 from esdedup.reading.results import SimilarPage
 from esdedup.web import api
 from esdedup.web.context import ContextDep
-from esdedup.web.form import sent_form
+from esdedup.web.form import submitted_form
 from esdedup.web.rendering import render
 
 PATH = f"{api.PREFIX}/docs"
@@ -33,16 +33,16 @@ async def try_out(context: ContextDep) -> HTMLResponse:
 @router.post(f"{PATH}/similar")
 async def similar_to_text(context: ContextDep) -> SimilarPage:
     """Answer the form for a text like the API, since forms cannot send JSON."""
-    given = dict(await sent_form(context.request))
+    given = dict(await submitted_form(context.request))
     try:
         text = api.Text(text=given.get("text", ""), site=given.get("site"))
-        asked = api.Paged.model_validate(
+        query = api.Paged.model_validate(
             {name: value for name, value in given.items() if name not in {"text", "site", "source_includes"}}
             | {"source_includes": [given.get("source_includes", "")]}
         )
     except ValidationError as error:
         raise SettingError(f"the form cannot be read: {error}") from error
-    return await api.similar_to_text(context, text, asked)
+    return await api.similar_to_text(context, text, query)
 
 
 def operations_of(description: dict[str, Any]) -> list[dict[str, Any]]:

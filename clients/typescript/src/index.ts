@@ -134,7 +134,7 @@ export class Client {
 
   /** The address of the list as a feed (`feed.rss`) or as a file (`export.csv`, `export.jsonl`). */
   download(name: "feed.rss" | "export.csv" | "export.jsonl", query: Query<"export_csv"> = {}): string {
-    return `${this.base}/${name}${written(query)}`;
+    return `${this.base}/${name}${queryString(query)}`;
   }
 
   private get<Body>(path: string, query: object, signal?: AbortSignal): Promise<Body> {
@@ -146,7 +146,7 @@ export class Client {
     const { fetch: request = fetch, init } = this.options;
     const headers = new Headers(init?.headers);
     if (json !== undefined) headers.set("Content-Type", "application/json");
-    const address = `${this.base}/api/v1/${path}${written(query)}`;
+    const address = `${this.base}/api/v1/${path}${queryString(query)}`;
     const answer = await request(address, {
       ...init,
       method: json === undefined ? "GET" : "POST",
@@ -168,7 +168,7 @@ export class Client {
 }
 
 /** A parameter with several values is repeated; one without a value is left out. */
-function written(query: object): string {
+function queryString(query: object): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query as Record<string, Value>)) {
     for (const each of Array.isArray(value) ? value : [value]) {

@@ -12,7 +12,7 @@ const storage = (() => {
     return null;
   }
 })();
-const words = document.body.dataset;
+const settings = document.body.dataset;
 const language = document.documentElement.lang;
 
 // Stores the reader's time zone, which the server uses for times and days, in a cookie, and reloads the page once.
@@ -21,15 +21,15 @@ function storeZone() {
   const cookie = `esdedup_time_zone=${zone}`;
   const isStored = () => document.cookie.split("; ").includes(cookie);
   if (!zone || isStored()) return;
-  document.cookie = `${cookie}; path=${words.path}; max-age=31536000; samesite=lax`;
+  document.cookie = `${cookie}; path=${settings.path}; max-age=31536000; samesite=lax`;
   // If cookies are refused, the server's zone remains.
-  if (isStored() && zone !== words.zone) location.reload();
+  if (isStored() && zone !== settings.zone) location.reload();
 }
 
 // The titles of rows, between which j and k move.
 const rows = () => [...document.querySelectorAll(".row h2 a, .row h3 a")];
 
-function go(step) {
+function moveBy(step) {
   const links = rows();
   const here = links.indexOf(document.activeElement?.closest(".row")?.querySelector("h2 a, h3 a"));
   const next = here < 0 ? (step > 0 ? 0 : links.length - 1) : here + step;
@@ -39,8 +39,8 @@ function go(step) {
 
 const actions = {
   "/": () => document.getElementById("q")?.select(),
-  j: () => go(1),
-  k: () => go(-1),
+  j: () => moveBy(1),
+  k: () => moveBy(-1),
   o: () => document.activeElement?.closest(".row")?.querySelector("h2 a, h3 a")?.click(),
   "?": () => document.getElementById("keys").showModal(),
 };
@@ -97,7 +97,7 @@ function watch(list) {
     const more = (await answer.json()).total_articles - Number(list.dataset.total);
     if (more <= 0) return;
     note.hidden = false;
-    note.querySelector("a").textContent = words.more.replace("{number}", more.toLocaleString(language));
+    note.querySelector("a").textContent = settings.more.replace("{number}", more.toLocaleString(language));
   };
   setInterval(poll, POLL_MS);
   document.addEventListener("visibilitychange", poll);

@@ -1,1 +1,1 @@
-"""Ours and the peers', side by side in one run: ``python -m benchmarks NAME… --json FILE``."""
+"""Compares esdedup with its peers in one run: ``python -m benchmarks NAME… --json FILE``."""

@@ -80,9 +80,9 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "angle": angle.angle,
 }
 _ALL = "all"
-# What documents quote.
+# The settings of the results that documents quote.
 _SCALE, _SEEDS = 1.0, 5
-# For pictures, not for documents.
+# Benchmarks that only draw pictures.
 _NOT_KEPT = {"thresholds", "angle"}
 
 
@@ -90,15 +90,15 @@ def main(
     names: Annotated[
         list[str],
         typer.Argument(
-            help=f"Any of {', '.join(_BENCHMARKS)}; or {_ALL}: runs those that the file of results does not "
-            "have for this code and machine, and keeps each as soon as it is measured."
+            help=f"Any of {', '.join(_BENCHMARKS)}; or {_ALL}: runs those that have no result yet for this "
+            "code and machine, and keeps each result as soon as it is measured."
         ),
     ],
     keep: Annotated[bool, typer.Option("--keep", help="Keep the tables in the file of results.")] = False,
     scale: Annotated[
-        float, typer.Option(min=0.0001, max=1.0, help="The share of the usual sizes of collections, to try.")
+        float, typer.Option(min=0.0001, max=1.0, help="Share of the usual sizes of collections, for trials.")
     ] = _SCALE,
-    seeds: Annotated[int, typer.Option(min=1, help="Hash functions to measure detection with.")] = _SEEDS,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of hash functions for detection.")] = _SEEDS,
     json: Annotated[
         Path | None, typer.Option("--json", help="Write the rows as numbers to this file.")
     ] = None,
@@ -108,10 +108,10 @@ def main(
     ] = None,
     plot_file: Annotated[
         Path | None,
-        typer.Option("--plot", help="Draw what thresholds or angle finds to this PNG or SVG file."),
+        typer.Option("--plot", help="Draw the results of thresholds or angle to this PNG or SVG file."),
     ] = None,
 ) -> None:
-    """Compare esdedup with its peers, in one run."""
+    """Compare esdedup with its peers in one run."""
     keep = keep or names == [_ALL]
     if names != [_ALL]:
         chosen = names
@@ -124,9 +124,9 @@ def main(
         ]
     for name in chosen:
         if name not in _BENCHMARKS:
-            raise typer.BadParameter(f"no benchmark {name!r}; there are {', '.join(_BENCHMARKS)}")
+            raise typer.BadParameter(f"no benchmark {name!r}; the benchmarks are {', '.join(_BENCHMARKS)}")
     if keep and (scale, seeds) != (_SCALE, _SEEDS):
-        raise typer.BadParameter("only usual tables are kept: leave out --scale and --seeds, or --keep")
+        raise typer.BadParameter("only usual results are kept: leave out --scale and --seeds, or --keep")
     measured: list[rows.Shown] = []
     for name in chosen:
         run, started = Run(scale=scale, seeds=seeds), time.monotonic()

@@ -1,8 +1,7 @@
-"""Adoption of daily indices behind an alias, beside live feeding and killed: `python -m benchmarks.adoption`.
+"""Adopts daily indices behind an alias, with live feeding and kills: `python -m benchmarks.adoption`.
 
-It is run once for a release, not with the other benchmarks: a million articles take a quarter of an hour. It
-prints what it measured, and what became of the articles, compared with a replay as in the soak of the
-sidecars.
+It is run once for each release, not with the other benchmarks: a million articles take a quarter of an hour.
+It prints its measurements, and compares the articles with a replay as the soak of the sidecars does.
 """
 
 import argparse
@@ -40,29 +39,29 @@ def main() -> None:
         given = dict(archive(options.articles))
         _load(es, given)
         plain = _plain_per_s(es, given, min(len(given), 100_000))
-        say(f"plain reading and updating: {plain:,.0f} articles a second")
+        log(f"plain reading and updating: {plain:,.0f} articles a second")
         with running(url_of(es), "--memory-bytes", "6GiB", forest=_FOREST) as sidecar:
-            # The index of the articles that arrive meanwhile, with the fields.
+            # The index of the live articles has the fields from the beginning.
             esdedup_command("setup", _LIVE, es=es)
             es.indices.put_alias(index=_LIVE, name=_ALIAS)
             feeding = Feeding(sidecar, index=_LIVE)
             feeding.start()
             took_s = _adopt(es, sidecar, kills=options.kills, total=len(given))
             feeding.stop()
-        say(f"adopted in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
-        say(f"{len(feeding.fed):,} articles were fed meanwhile")
+        log(f"adopted in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
+        log(f"{len(feeding.fed):,} articles were fed during the adoption")
         page = Reader(es).list(_ALIAS, sort="similar-desc")
-        say(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
-        outcome = outcome_of(es, given | feeding.fed, Indices(articles=_ALIAS, forest=_FOREST), report=say)
+        log(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
+        outcome = outcome_of(es, given | feeding.fed, Indices(articles=_ALIAS, forest=_FOREST), report=log)
     for what, count in outcome.figures.items():
-        say(f"{count:>10,}  {what}")
+        log(f"{count:>10,}  {what}")
     for fault in outcome.faults:
-        say(f"FAULT: {fault}")
+        log(f"FAULT: {fault}")
     sys.exit(1 if outcome.faults else 0)
 
 
 def archive(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield articles by id, each with a time; that of most is later than the one before."""
+    """Yield articles by id, each with a time, in the order of their times."""
     started = dt.datetime.now(dt.UTC) - dt.timedelta(days=_DAYS)
     for number, article in enumerate(articles(count, seed=_SEED)):
         at = started + dt.timedelta(days=_DAYS) * number / count
@@ -70,12 +69,12 @@ def archive(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _load(es: Elasticsearch, given: Articles) -> None:
-    """Index articles as a program does that knows nothing of esdedup."""
+    """Index articles as a program without esdedup does."""
     days = sorted({_index(each) for each in given.values()})
     for day in days:
         es.indices.create(index=day, aliases={_ALIAS: {}})
     bulk(es, ({"_index": _index(each), **each} for each in given.values()))
-    say(f"{len(given):,} articles in {len(days)} indices")
+    log(f"{len(given):,} articles in {len(days)} indices")
 
 
 def _index(article: dict[str, Any]) -> str:
@@ -83,7 +82,7 @@ def _index(article: dict[str, Any]) -> str:
 
 
 def _plain_per_s(es: Elasticsearch, given: Articles, count: int) -> float:
-    """Return how many articles a second are read in order, and updated with an object as large as ours."""
+    """Return the articles per second that can be read in order and updated with an object of similar size."""
     chance = random.Random(_SEED)
     taken = list(given.values())[:count]
     bulk(es, ({"_index": _PLAIN, **each} for each in taken))
@@ -122,7 +121,7 @@ def _adopt(es: Elasticsearch, sidecar: SidecarProcess, *, kills: int, total: int
 
 
 def killed_s(*command: str, es: Elasticsearch, kills: int, total: int, done: Callable[[], int]) -> float:
-    """Run a command until it ends by itself; kill it some times before, evenly over the work that is done."""
+    """Run a command until it ends, after killing it several times, evenly over its work; return seconds."""
     started_s = time.monotonic()
     for number in range(1, kills + 1):
         process = subprocess.Popen(command_of(*command, es=es), stderr=subprocess.DEVNULL)
@@ -130,7 +129,7 @@ def killed_s(*command: str, es: Elasticsearch, kills: int, total: int, done: Cal
             time.sleep(1.0)
         process.kill()
         process.wait()
-        say(f"killed at {done():,} after {time.monotonic() - started_s:,.0f} s")
+        log(f"killed at {done():,} after {time.monotonic() - started_s:,.0f} s")
     esdedup_command(*command, es=es)
     return time.monotonic() - started_s
 
@@ -151,7 +150,7 @@ def command_of(*arguments: str, es: Elasticsearch) -> list[str]:
 
 
 class Feeding(threading.Thread):
-    """Feeds articles through the sidecar until it is stopped, and keeps what was taken."""
+    """Feeds articles through the sidecar until it is stopped, and records those that were accepted."""
 
     def __init__(self, sidecar: SidecarProcess, *, index: str) -> None:
         super().__init__()
@@ -180,7 +179,7 @@ class Feeding(threading.Thread):
         self.join()
 
 
-def say(what: str) -> None:
+def log(what: str) -> None:
     sys.stdout.write(f"{dt.datetime.now():%H:%M:%S} {what}\n")
     sys.stdout.flush()
 

@@ -26,7 +26,7 @@ TABLE = "angle"
 DEGREES = (1, 3, 5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 105, 120, 135, 150, 165, 179)
 WIDTH = 64
 _WORDS, _PAIRS = 300, 400
-# Of the sample corpus, which has reprints of each story. Their pairs are joined by angle.
+# Articles of the sample corpus, which has reprints of each story. Pairs are grouped by angle.
 _ARTICLES, _JOINED_DEGREES = 400, 5
 _RANDOM, _SAMPLE = "random weights", "articles of the sample corpus"
 
@@ -36,9 +36,9 @@ class Angle:
     """The simhashes of pairs of weight vectors at some angle."""
 
     kind: str
-    # On average.
+    # The mean angle of the pairs.
     degrees: float
-    # Of all bits of all pairs.
+    # The share of bits that differ, of all bits of all pairs.
     share: float
     pairs: int
     table: str = TABLE
@@ -76,14 +76,14 @@ def angle(run: Run) -> list[Angle]:
 def share_of_random_pairs(radians: float, *, words: int, pairs: int, random: np.random.Generator) -> float:
     """Return the share of bits that differ between the simhashes of vectors at an angle.
 
-    Each pair has words of its own, hashed as those of fingerprints, and weights of both signs, unlike texts:
-    an angle of more than 90 degrees needs them.
+    Each pair has its own words, hashed as in fingerprints. Unlike those of texts, weights have both signs,
+    which angles of more than 90 degrees require.
 
     Args:
         radians: The angle, 0 to π.
         words: The number of words that have a weight.
-        pairs: How many pairs of vectors.
-        random: Where the vectors come from.
+        pairs: The number of pairs of vectors.
+        random: The generator that draws the vectors.
     """
     differing = 0
     for pair in range(pairs):
@@ -100,7 +100,7 @@ def share_of_random_pairs(radians: float, *, words: int, pairs: int, random: np.
 def vectors_at(
     radians: float, size: int, random: np.random.Generator
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return two random vectors of one length at an angle: float64 ``(size,)`` each."""
+    """Return two random vectors of equal length at an angle: float64 ``(size,)`` each."""
     one, across = random.normal(size=(2, size))
     across -= one * (one @ across) / (one @ one)
     across *= np.linalg.norm(one) / np.linalg.norm(across)
@@ -125,7 +125,7 @@ def _articles(count: int) -> Iterator[Angle]:
 
 
 def draw(rows: list[Angle], path: Path) -> None:
-    """Write a picture, of the kind that the name of its file says."""
+    """Write a picture in the format that the suffix of its file names."""
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     panel = figure.subplots()
     degrees = np.linspace(0, 180, 181)
@@ -148,6 +148,6 @@ def draw(rows: list[Angle], path: Path) -> None:
     panel.set_xticks(range(0, 181, 30))
     panel.grid(alpha=0.3)
     panel.legend(loc="upper left", fontsize="small")
-    # The same file whenever it is drawn.
+    # Write the same bytes in every run.
     with rc_context({"svg.hashsalt": TABLE}):
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

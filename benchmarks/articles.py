@@ -1,4 +1,4 @@
-"""The real articles that benchmarks measure with, and their labels; they are not part of the project."""
+"""The real articles that benchmarks use, and their labels, which are not part of the project."""
 
 import gzip
 import json
@@ -22,16 +22,16 @@ MORE = {
     "zh_fin": "Chinese financial news",
     "zh_weibo": "Chinese posts",
     "ar": "Arabic news",
-    "en_real": "English wire amid the boilerplate of sites",
+    "en_real": "English wire within the boilerplate of sites",
 }
-"""Further sets, with which only some benchmarks measure."""
+"""Further sets, which only some benchmarks use."""
 AS_THEY_COME = {
     "h_daniel_en": "English pages, their visible text, and the article",
     "h_daniel_en_raw": "the same pages as HTML",
     "h_daniel_ru": "Russian pages, their visible text, and the article",
     "h_daniel_ru_raw": "the same pages as HTML",
     "bund2_de": "bulletins of a German administration",
-    "ne_news": "Nepali pages, many with lists of others",
+    "ne_news": "Nepali pages, many with lists of other articles",
     "extractors": "one article by twelve extractors",
     "c_fa": "Persian news with edits of 20 kinds",
     "c_tr": "the same in Turkish",
@@ -39,15 +39,15 @@ AS_THEY_COME = {
     "c_fr": "the same in French",
     "c_th": "the same in Thai",
 }
-"""Texts as feeds and crawlers bring them, edited, or in several spellings."""
+"""Texts as feeds and crawlers deliver them, edited texts, and texts in several spellings."""
 SITES = {"zh_pages": 30, "en_pages": 25}
-"""How many sites the sets of pages come from."""
+"""The number of sites of each set of pages."""
 CHINESE = tuple(name for name in SETS if name.startswith("zh"))
 
 _WORD = re.compile(r"\w+")
 
 SHINGLE_LETTERS, SHINGLE_WORDS = 6, 4
-"""The length of the shingles that labels are made from, in Chinese and in English."""
+"""The length of the shingles that labels are made from: characters in Chinese, words in English."""
 
 Article = Mapping[str, Any]
 Articles = Mapping[str, Article]
@@ -78,7 +78,7 @@ def _folder_of(name: str) -> Path:
 def articles_of(name: str) -> Articles:
     path = _folder_of(name) / f"{name}.jsonl"
     held = path.read_bytes() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes())
-    # Some characters inside an article end lines for `str.splitlines`.
+    # `str.splitlines` would also split at characters within articles.
     lines = held.rstrip(b"\n").split(b"\n")
     return {article["id"]: article for article in map(json.loads, lines)}
 
@@ -88,7 +88,7 @@ def texts_of(name: str) -> list[str]:
 
 
 def shingles_of(text: str, *, is_chinese: bool) -> Sequence[str]:
-    """Return the shingles that labels are made from: letters and digits of Chinese, or words."""
+    """Return the shingles that labels are made from: of Chinese letters and digits, or of words."""
     if is_chinese:
         letters = "".join(filter(str.isalnum, text))
         starts = range(max(1, len(letters) - SHINGLE_LETTERS + 1))
@@ -102,7 +102,7 @@ def labels_of(name: str, *, edited_only: bool = False) -> Records:
     """Return the labels of a set.
 
     Args:
-        name: Of the set.
+        name: The name of the set.
         edited_only: Whether pairs with the same shingles, which are copies, become ``grey``.
     """
     with labels_path(name).open(encoding="utf-8") as lines:

@@ -21,14 +21,14 @@ from esdedup.text.parsed import Passages
 _FOREST = "benchmark-boilerplate"
 _TABLE = "boilerplate"
 _SITES, _BATCH = 10_000, 1_000
-# The passages of a page: of its site, and of its own.
+# The passages of a page that its site repeats, and those that no other page has.
 _OF_SITE, _OWN = 40, 25
 _FILLED = 0.99
 _MEGABYTE = 1e6
 
 
 def boilerplate(run: Run) -> list[Row]:
-    """Fill both periods with pages of 10,000 sites, in batches of 1,000; then read them as others would."""
+    """Fill both periods with pages of 10,000 sites, in batches of 1,000; then load what was learned."""
     with server.client(run, lifetime_s=3_600) as client:
         url = server.url_of(client)
         client.options(ignore_status=404).indices.delete(index=_FOREST)
@@ -57,7 +57,7 @@ def _fill(url: str, scale: float) -> dict[str, float]:
     boilerplate = log.boilerplate
     pages = 0
     with connect(url) as client:
-        # At the end of the second period nothing is outdated yet.
+        # Nothing is forgotten before the end of the second period.
         while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
             boilerplate.begin()
             chosen = random.integers(0, _SITES, _BATCH)
@@ -87,7 +87,7 @@ def _records(boilerplate: Boilerplate) -> int:
 
 
 def _passages(of_sites: npt.NDArray[np.uint64], random: np.random.Generator) -> Passages:
-    """Return the passages of a batch of pages, given those of their sites."""
+    """Return the passages of a batch of pages, given the hashes of their sites' passages."""
     own = random.integers(1, 2**64, (_BATCH, _OWN), np.uint64)
     hashes = np.concatenate((of_sites[:, : _OF_SITE // 2], own, of_sites[:, _OF_SITE // 2 :]), axis=1)
     are_own = np.zeros(hashes.shape[1], bool)
@@ -118,7 +118,7 @@ def _look_up(url: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _measured(what: str, figures: dict[str, float]) -> Iterator[None]:
-    """Measure the work of the block, whose results are still held at its end."""
+    """Measure the work of the block, whose results must still be in memory at its end."""
     before_bytes, started, processor_s = resident_bytes(), time.perf_counter(), time.process_time()
     yield
     figures[f"{what}, s"] = time.perf_counter() - started

@@ -1,7 +1,7 @@
 """Measures how much larger a forest's index is than its nodes: `python -m benchmarks.churn`.
 
-Nodes come for ten days and live for three. After each half of a day what has expired is deleted, and the
-index is measured; at the end also what merges give back. It is run once for a release, not with the others.
+Nodes arrive for ten days, and are live for three. After each half day, expired nodes are deleted and the
+index is measured; at the end, it is also measured after merges. It is run once for each release.
 """
 
 import argparse
@@ -24,19 +24,20 @@ from tests.support.assign import assign
 _RETENTION = dt.timedelta(days=3)
 _HALF_DAYS = 20
 _AT_ONCE = 1_000
-# Elasticsearch looks so often whether a replica may still need the source of what is new.
+# Longer than the 30 seconds after which Elasticsearch checks whether a replica still needs the source of new
+# documents.
 _KEPT_S = 35.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--pause-s", type=float, default=35.0, help="after each half of a day")
-    parser.add_argument("--deletes-pct", type=int, help="how much of the index may be deleted documents")
+    parser.add_argument("--pause-s", type=float, default=35.0, help="pause after each half day")
+    parser.add_argument("--deletes-pct", type=int, help="most deleted documents in the index, in percent")
     options = parser.parse_args()
     count: int = options.nodes
     with server.client(lifetime_s=3_600, heap="2g") as es:
-        # Of ten days.
+        # The nodes of all ten days.
         held = Held.random(VERIFIED, count, np.random.default_rng(6))
         aging = Aging.of(retention=_RETENTION)
         for half in range(_HALF_DAYS):
@@ -49,15 +50,15 @@ def main() -> None:
                 es.indices.put_settings(index=FOREST, settings=allowed)
             time.sleep(options.pause_s)
             Maintenance(es, forest=FOREST).expire()
-            _say(es, f"after {(half + 1) / 2:g} days")
+            _log(es, f"after {(half + 1) / 2:g} days")
         time.sleep(_KEPT_S)
         es.options(request_timeout=600).indices.forcemerge(index=FOREST, only_expunge_deletes=True)
-        _say(es, "without deleted documents")
+        _log(es, "without deleted documents")
         es.options(request_timeout=600).indices.forcemerge(index=FOREST, max_num_segments=1)
-        _say(es, "in one segment")
+        _log(es, "in one segment")
 
 
-def _say(es: Elasticsearch, what: str) -> None:
+def _log(es: Elasticsearch, what: str) -> None:
     es.indices.flush(index=FOREST)
     es.indices.refresh(index=FOREST)
     stats = es.indices.stats(index=FOREST, metric=["docs", "store", "segments"])["_all"]["primaries"]

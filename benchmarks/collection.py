@@ -1,4 +1,4 @@
-"""Invented articles for the benchmark of reading, with given clusters, so that nothing is fingerprinted."""
+"""Invented articles for the benchmark of reading, with given clusters, which need no fingerprints."""
 
 import base64
 import dataclasses
@@ -20,13 +20,13 @@ from esdedup.times import iso
 Numbers = npt.NDArray[np.int64]
 
 BEGIN_S = 1_788_220_800
-"""The first moment of the time that articles are from, 2026-09-01."""
+"""The start of the period in which articles are published, 2026-09-01."""
 DAYS = 60
 _S = DAYS * 24 * 3_600
 # One cluster has a tenth of all articles; nearly all articles of six hours belong to it.
 _LARGEST = 0.1
 _FLOOD_S = 6 * 3_600
-# The sizes of the others follow a power law.
+# The sizes of the other clusters follow a power law.
 _POWER, _MOST = 2.64, 500
 # The mean delay of a reprint after the first article.
 _REPRINTED_AFTER_S = 8 * 3_600
@@ -46,16 +46,16 @@ _SEGMENTS = 5
 class Collection:
     """Articles in the order of their arrival: the id of each is its number, and so is its `seq`."""
 
-    # Each of these has one value an article.
+    # Each of these has one value for each article.
     roots: Numbers
     times_s: Numbers
     sources: Numbers
     titles: Numbers
-    # Each of these has one value a root; row 0 is the largest cluster.
+    # Each of these has one value for each root; row 0 is the largest cluster.
     names: list[str]
     sizes: Numbers
     signatures: Signatures
-    # Words for queries, of which three have some articles in a thousand.
+    # Words for queries; three of them together match a few of a thousand articles.
     searched: Numbers
 
     @classmethod
@@ -100,11 +100,10 @@ class Collection:
         return self.names[self.roots[article]]
 
     def place(self, article: int, index: str) -> list[Any]:
-        """Return the sort values of an article in an order by time."""
+        """Return the sort values of an article when articles are sorted by time."""
         return [int(self.times_s[article]) * 1_000, article, index]
 
     def actions(self, index: str) -> Iterator[dict[str, Any]]:
-        """Yield bulk actions."""
         relation, random = relation_of(VERIFIED), np.random.default_rng(len(self))
         for at in range(0, len(self), _AT_ONCE):
             articles = range(at, min(at + _AT_ONCE, len(self)))
@@ -139,7 +138,7 @@ class Collection:
                 }
 
     def write(self, client: Elasticsearch, index: str) -> None:
-        """Make the index: one shard, no replica, both caches off, merged to five segments at the most."""
+        """Make the index with one shard, no replica and no caches, and merge it to at most five segments."""
         client.options(ignore_status=404).indices.delete(index=index)
         Dedup(client).setup(index, shards=1)
         # The query cache can only be turned off while the index is closed.
@@ -184,6 +183,6 @@ def _words(shape: tuple[int, int], random: np.random.Generator) -> Numbers:
 
 
 def _zipf(kinds: int, count: int, random: np.random.Generator) -> Numbers:
-    """Draw numbers below `kinds` by Zipf's law: the higher, the rarer."""
+    """Draw numbers below `kinds` by Zipf's law: higher numbers are rarer."""
     chances = np.cumsum(1 / np.arange(1, kinds + 1))
     return np.searchsorted(chances, random.uniform(0, chances[-1], count), side="right")

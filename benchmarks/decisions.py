@@ -24,7 +24,7 @@ _UNLIMITED = 2**31
 
 
 def keywords(_: Run) -> list[Row]:
-    """Score the profile `keywords` with other numbers of words."""
+    """Score the profile `keywords` with several numbers of words."""
     rows = []
     for name in ("zh_news", "en_wire"):
         for count in _KEYWORD_COUNTS:
@@ -44,7 +44,7 @@ def keywords(_: Run) -> list[Row]:
 
 
 def saturated(_: Run) -> list[Row]:
-    """Measure a batch whose articles share one footer, with and without saturated keys, in processor time."""
+    """Measure the processor time of a batch with one footer, with and without saturated keys."""
     assert VERIFIED.agreement is not None
     unlimited = dataclasses.replace(VERIFIED.agreement, max_postings=_UNLIMITED)
     return [

@@ -1,7 +1,7 @@
 """Precision and recall of clusters by labelled pairs of articles, with confidence intervals.
 
-Every two articles with one root are a predicted pair. Pairs labelled ``pos`` must be found, ``grey`` ones
-count neither way, and every other predicted pair, labelled or not, is false.
+Every two articles with the same root are a predicted pair. Pairs labelled ``pos`` must be found, ``grey``
+ones count neither way, and every other predicted pair, labelled or not, is false.
 
 Pairs are not independent of each other: one wrong member of a cluster of twenty makes nineteen wrong
 pairs. The bootstrap for the intervals therefore draws groups of articles that no pair, predicted or
@@ -21,7 +21,7 @@ from benchmarks.articles import Records
 
 _DRAWS = 2_000
 _LOW, _HIGH = 2.5, 97.5
-# 95% of a normal distribution lie within so many standard deviations.
+# 95% of a normal distribution are within this many standard deviations.
 _DEVIATIONS = 1.96
 
 Roots = Mapping[str, str | None]
@@ -64,7 +64,7 @@ class Score:
 
     @classmethod
     def of(cls, roots: Roots, labels: Records) -> "Score":
-        """Score clusters; every labelled article must have its place in them."""
+        """Score clusters, which must contain every labelled article."""
         numbers: dict[tuple[str, bool], int] = {}
         cluster_of = {
             article: numbers.setdefault((root or article, root is None), len(numbers))
@@ -99,7 +99,7 @@ class Score:
 
 
 def _groups(count: int, pairs: list[tuple[int, int]]) -> npt.NDArray[np.int64]:
-    """Number clusters so that those that pairs connect have one number."""
+    """Number clusters so that clusters connected by pairs have the same number."""
     parents = list(range(count))
 
     def first_of(cluster: int) -> int:
@@ -108,14 +108,14 @@ def _groups(count: int, pairs: list[tuple[int, int]]) -> npt.NDArray[np.int64]:
         return cluster
 
     for one, other in pairs:
-        # The lower number, in whatever order pairs come: the same draws in every run.
+        # Keep the lower number in any order of pairs, so that every run makes the same draws.
         lower, higher = sorted((first_of(one), first_of(other)))
         parents[higher] = lower
     return np.array([first_of(cluster) for cluster in range(count)])
 
 
 def _share(parts: npt.NDArray[np.int64], wholes: npt.NDArray[np.int64]) -> Share:
-    """Return the share of all parts in all wholes, both by group."""
+    """Return the share of all parts in all wholes, both given by group."""
     counted = wholes > 0
     parts, wholes = parts[counted], wholes[counted]
     count = len(wholes)
@@ -124,8 +124,8 @@ def _share(parts: npt.NDArray[np.int64], wholes: npt.NDArray[np.int64]) -> Share
     value = parts.sum() / wholes.sum()
     draws = np.random.default_rng(count).multinomial(count, np.full(count, 1 / count), _DRAWS)
     low, high = np.percentile(draws @ parts / (draws @ wholes), (_LOW, _HIGH))
-    # Where all groups are right, or none is, the bootstrap has no spread; Wilson's interval with groups
-    # as trials does.
+    # If all groups are right, or all wrong, the bootstrap has no spread. Then use Wilson's interval, with
+    # groups as trials.
     unseen = _DEVIATIONS**2 / (count + _DEVIATIONS**2)
     if value == 1:
         low = 1 - unseen
@@ -139,12 +139,12 @@ class Detection:
     """The scores of one method on one set."""
 
     table: str
-    # The set.
+    # The name of the set.
     case: str
     method: str
     # The threshold that was chosen or varied, if any.
     threshold: float | None = None
-    # One for each hash function.
+    # One score for each hash function.
     scores: Sequence[Score]
     # Recall of the pairs that are not copies of each other, and their number.
     recalls_of_edited: Sequence[Share]
@@ -201,13 +201,13 @@ class Tally:
         self._edited: dict[tuple[str, float | None], list[Score]] = defaultdict(list)
 
     def add(self, method: str, roots: Roots, *, threshold: float | None = None) -> None:
-        """Score clusters, of all articles or of a part of them: pairs beyond the part do not count."""
+        """Score clusters of all articles."""
         case = method, threshold
         self._scores[case].append(Score.of(roots, self._labels))
         self._edited[case].append(Score.of(roots, self._of_edited))
 
     def add_parts(self, method: str, found: Sequence[Roots]) -> None:
-        """Score clusters of parts of the articles: pairs of two parts do not count."""
+        """Score clusters of separate parts of the articles; pairs across parts are ignored."""
         part_of = {article: number for number, part in enumerate(found) for article in part}
         roots = {
             article: None if root is None else f"{number} {root}"

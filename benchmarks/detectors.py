@@ -26,7 +26,7 @@ from esdedup.forest import store
 from esdedup.text import parsed
 from esdedup.text.hashing import TokenHash
 
-# Odd, and not the base that the tokens' own hashes start from.
+# Odd, and different from the base of the real hashes of tokens.
 _STEP = 0xD1342543DE82EF95
 
 
@@ -56,7 +56,7 @@ def clustered(articles: Articles, profile: Profile) -> Roots:
     return {article.id: article.root for article in assigned(articles, profile)}
 
 
-def in_two_looks(articles: Articles, profile: Profile) -> Roots:
+def in_two_passes(articles: Articles, profile: Profile) -> Roots:
     """Learn from all articles, then cluster them."""
     return {article.id: article.root for article in assigned(articles, profile, learn_first=True)}
 
@@ -74,7 +74,7 @@ def assigned(
 
 
 def never_learning(articles: Articles, profile: Profile) -> Roots:
-    """Cluster as if each page were the first one of its site and of all sites."""
+    """Cluster without learning, as if each page were the first page of all."""
     # No block of pages is ever full, so none is learned from.
     endless = functools.partial(Boilerplate, block_pages=len(articles) + 1)
     with mock.patch.object(store, "Boilerplate", endless):
@@ -82,7 +82,7 @@ def never_learning(articles: Articles, profile: Profile) -> Roots:
 
 
 def parts(articles: Articles, size: int) -> Iterator[Articles]:
-    """Cut articles into parts of this size, in their order."""
+    """Split articles into parts of `size`, in order."""
     items = iter(articles.items())
     while part := dict(itertools.islice(items, size)):
         yield part
@@ -102,7 +102,7 @@ def _fail(rejected: ArticleRejected) -> None:
     raise rejected
 
 
-# Twice as many as usual, for less noise: 1 KB a text.
+# Twice as many as usual, for less noise: 1 KB for each text.
 PERMUTATIONS = 256
 LSH = f"datasketch MinHashLSH({PERMUTATIONS})"
 CHECKED = f"{LSH}, MinHash.jaccard checked"
@@ -119,7 +119,7 @@ class Shingled:
 
     def __init__(self, articles: Articles) -> None:
         self.ids = list(articles)
-        # A faster hash than the package's own; it rehashes by the seed.
+        # A faster hash than datasketch's own; datasketch hashes again by the seed.
         self.hashes = [
             [
                 mmh3.hash(shingle, signed=False)
@@ -135,8 +135,8 @@ def minhash_lsh(
     """Cluster by shared bands.
 
     Returns:
-        Roots by threshold, of `LSH`: all that share a band match; and of `CHECKED`: those whose estimated
-        resemblance reaches the threshold too.
+        Roots by threshold. With `LSH`, texts match if they share a band; with `CHECKED`, only if their
+        estimated resemblance also reaches the threshold.
     """
     minhashes = MinHash.bulk(shingled.hashes, num_perm=PERMUTATIONS, hashfunc=int, seed=seed)
     values = np.stack([each.hashvalues for each in minhashes])
@@ -147,7 +147,7 @@ def minhash_lsh(
         for row, minhash in enumerate(minhashes):
             matches = np.array(index.query(minhash), np.int64)
             unchecked.add(row, matches)
-            # As `MinHash.jaccard`, for all at once.
+            # As `MinHash.jaccard` does, for all matches at once.
             resemblances = (values[matches] == values[row]).mean(axis=1)
             checked.add(row, matches[resemblances >= threshold])
             index.insert(row, minhash)
@@ -157,7 +157,7 @@ def minhash_lsh(
 
 
 def simhash(articles: Articles, *, seed: int, distances_bits: Sequence[int] = DISTANCES_BITS) -> ByThreshold:
-    """Cluster by distance; an exhaustive search, which finds what `SimhashIndex` finds."""
+    """Cluster by distance, with an exhaustive search that has the same results as `SimhashIndex`."""
 
     def hashed(feature: bytes) -> int:
         return mmh3.hash64(feature, seed=seed, signed=False)[0]
@@ -174,7 +174,7 @@ def simhash(articles: Articles, *, seed: int, distances_bits: Sequence[int] = DI
 
 
 class _Online:
-    """Clusters of rows, each named by its first one."""
+    """Clusters of rows, each named by its first row."""
 
     def __init__(self, count: int) -> None:
         self._roots = np.arange(count)

@@ -1,7 +1,7 @@
-"""The cost of edits, on a server of its own: `python -m benchmarks.editing [--articles N]`.
+"""Measures the cost of edits: `python -m benchmarks.editing [--articles N]`.
 
-Prints how long a merge takes, by the number of articles that it changes, and its undoing; what lists cost by
-story and by root; and how fast articles are fed with and without stories.
+Prints the duration of merges and of undoing them, by the number of articles that they change; the latency of
+lists by story and by root; and the rate of feeding with and without stories.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def fed(es: Elasticsearch, index: str, count: int, *, editorial: bool) -> float:
-    """Feed articles to a new index and forest; return how many a second."""
+    """Feed articles to a new index and forest; return the articles per second."""
     with Dedup(es, forest=f"{index}-forest") as dedup:
         dedup.setup(index, editorial=editorial)
         found = [{"_index": index, "_id": each["id"], "_source": each} for each in articles(count)]
@@ -45,7 +45,7 @@ def fed(es: Elasticsearch, index: str, count: int, *, editorial: bool) -> float:
 
 
 def median_ms(es: Elasticsearch, index: str, sort: Sort) -> float:
-    """Return how long a page of the list takes."""
+    """Return the median latency of the first page of the list."""
     reader = Reader(es)
     return 1_000 * statistics.median(duration_s(lambda: reader.list(index, sort=sort)) for _ in range(LISTS))
 
@@ -55,9 +55,9 @@ def edit_all(es: Elasticsearch, count: int) -> None:
     editor, reader = Editor(es, forest=FOREST), Reader(es)
     rows = reader.list("edited", sort="similar-desc", size=200).rows
     least = reader.list("edited", sort="similar-asc", size=1).rows[0]
-    for wanted in (rows[0], rows[10], rows[-1]):
+    for row in (rows[0], rows[10], rows[-1]):
         for request in (
-            EditRequest(kind="merge", ids=(wanted.id,), to=least.id),
+            EditRequest(kind="merge", ids=(row.id,), to=least.id),
             EditRequest(kind="undo", undoes=len(editor.history("edited").edits) + 1),
         ):
             began_s = time.perf_counter()

@@ -25,10 +25,10 @@ from tests.support.assign import assign
 _MILLION = 1_000_000
 _BATCH = 1_000
 _FILLED_AT_ONCE = 5_000
-# Both refresh after so many nodes.
+# The peer's index and ours are refreshed after this many nodes.
 _REFRESHED_AT_ONCE = 20_000
 _ROUNDS = 6
-# How nodes are found.
+# The ways in which the store finds nodes.
 _LOOKUPS: dict[str, dict[str, Any]] = {
     "in memory": {"lookup": "memory", "memory_bytes": 2**31},
     "that are searched for": {"lookup": "search", "memory_bytes": 0},
@@ -39,19 +39,19 @@ _BULK = "helpers.bulk of a node document each"
 
 
 def elastic(run: Run) -> list[Row]:
-    """Assign as `verified` does, the default profile, at one million nodes."""
+    """Assign with `verified`, the default profile, at one million nodes."""
     return _rows("elastic", run, VERIFIED)
 
 
 def elastic_classic(run: Run) -> list[Row]:
-    """Assign as `classic` does, at one million nodes."""
+    """Assign with `classic`, at one million nodes."""
     return _rows("elastic-classic", run, CLASSIC)
 
 
 def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
-    """Assign in batches of 1,000, by the whole protocol; the peer only writes documents made before.
+    """Assign batches of 1,000 with the whole protocol, while the peer only writes prepared documents.
 
-    Then measure the space that a node takes on disk.
+    Then measure the disk space of a node.
     """
     count = run.size(_MILLION)
     random = np.random.default_rng(count)
@@ -76,7 +76,7 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
                     rounds=run.size(_ROUNDS),
                 )
                 node_count = store.contents().nodes
-            # Elasticsearch keeps whole sources for replicas until it has found that none needs them.
+            # Elasticsearch keeps whole sources until it finds that no replica needs them.
             client.indices.flush(index=[_FOREST, _PEER])
             time.sleep(Sizes().kept_for_recovery_s)
             ours_bytes[found] = bytes_of(client, _FOREST) / node_count

@@ -1,6 +1,6 @@
 """Checks that excerpts and revisions of real articles join their story, and round-ups and look-alikes do not.
 
-All but look-alikes, which are labelled, are made here from articles of which no two are a labelled pair.
+Look-alikes are labelled pairs. The other texts are made from articles of which no two are a labelled pair.
 """
 
 import dataclasses
@@ -19,9 +19,9 @@ from esdedup.fingerprint.profile import DEFAULT
 EXCERPTS, ROUND_UPS, REVISIONS, LOOK_ALIKES = "excerpts", "round-ups", "revisions", "look-alikes"
 IN_SHORT = "excerpts-in-short"
 AFTER, BEFORE = "after", "before"
-"""When what is made is fed: after all that it is made of, or before."""
+"""When derived texts are fed: after all of the articles that they are made of, or before."""
 _A_FIGURE = "a figure"
-# A Chinese character is one unit, a word or number of other languages two.
+# The least length of articles by set, in units: a Chinese character is one, any other word or number two.
 _LONG = dict.fromkeys(("zh_news", "en_wire", "ar"), 600)
 _SHORT = dict.fromkeys(("zh_short", "zh_fin", "zh_weibo"), 60)
 _STORIES, _IN_A_ROUND_UP = 300, 5
@@ -33,17 +33,17 @@ _FIGURE = re.compile(r"\d+")
 _MADE_OF = "made of "
 
 Texts = Mapping[str, str]
-"""By the id of an article: its text, or one that was made of it."""
+"""The text of each article, or a text derived from it, by the article's id."""
 
 
 class Fate(NamedTuple):
-    """What became of a text derived from an article."""
+    """The outcome of a text derived from an article."""
 
-    # It has the article's root.
+    # Whether the text has the article's root.
     joined: bool
-    # It has another root, and one of the two is linked as a part of the other.
+    # Whether it has another root, and one of the two roots is linked as a part of the other.
     linked: bool
-    # It, or the article, joined or was linked to an unrelated article.
+    # Whether the text or the article joined or was linked to an unrelated article.
     wrong: bool
 
 
@@ -52,13 +52,13 @@ class Counted:
     """The outcome of texts of one kind, derived from one set."""
 
     table: str
-    # The set.
+    # The name of the set.
     case: str
     # The columns that identify a kind.
     kind: Mapping[str, str]
-    # How many of them, by what became of them.
+    # The number of texts by outcome.
     counts: Mapping[str, int]
-    # How many there are.
+    # The number of all texts.
     of: int
 
     def cells(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Counted:
 
 
 def excerpts(run: Run) -> list[Counted]:
-    """Count what becomes of excerpts, round-ups, revisions and look-alikes in the default profile."""
+    """Count the outcomes of excerpts, round-ups, revisions and look-alikes in the default profile."""
     rows: list[Counted] = []
     for name, least_units in (_LONG | _SHORT).items():
         stories = Stories(name, _drawn(name, run.size(_STORIES), least_units))
@@ -82,7 +82,7 @@ def excerpts(run: Run) -> list[Counted]:
 
 _Kind = Mapping[str, str]
 _SMALL = ("35%", "40%", "50%")
-# Lines of the short table: the tables and rows that are summed up, and what is counted of them.
+# The lines of the short table, each with the table and kinds of the rows that it sums, and the counts.
 _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
     "excerpts of 60%: joined": (EXCERPTS, lambda kind: kind["part"] == "60%", ["joined"]),
     "excerpts of 35 to 50%, after the whole: joined or linked": (
@@ -109,11 +109,11 @@ _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
 
 
 def _in_short(rows: Sequence[Counted]) -> Iterator[Counted]:
-    """Sum up each set's rows of one line."""
-    for (what, (table, is_meant, counts)), name in itertools.product(_LINES.items(), _LONG | _SHORT):
-        meant = [row for row in rows if (row.table, row.case) == (table, name) and is_meant(row.kind)]
-        if of := sum(row.of for row in meant):
-            share = sum(row.counts[each] for row in meant for each in counts) / of
+    """Sum the rows of each line for each set."""
+    for (what, (table, is_chosen, counts)), name in itertools.product(_LINES.items(), _LONG | _SHORT):
+        chosen = [row for row in rows if (row.table, row.case) == (table, name) and is_chosen(row.kind)]
+        if of := sum(row.of for row in chosen):
+            share = sum(row.counts[each] for row in chosen for each in counts) / of
             kind = {"what": what, "share": f"{share:.3f}"}
             yield Counted(table=IN_SHORT, case=name, kind=kind, counts={}, of=of)
 
@@ -148,7 +148,7 @@ def excerpt(text: str, share: float, position: float) -> str:
 
 
 def with_edits(text: str, words: Sequence[str]) -> str:
-    """Replace as many words, or pairs of Chinese characters, evenly spread and without figures, by these."""
+    """Replace evenly spread words, or pairs of Chinese characters, by the given words; keep all figures."""
     tokens = [token for token in _TOKEN.finditer(text) if not _FIGURE.search(token[0])]
     for number, word in reversed(list(enumerate(words, 1))):
         at = number * len(tokens) // (len(words) + 1)
@@ -158,7 +158,7 @@ def with_edits(text: str, words: Sequence[str]) -> str:
 
 
 def with_another_figure(text: str) -> str | None:
-    """Add one to the figure in the middle; None if there is none."""
+    """Add one to the figure in the middle; return None without figures."""
     figures = list(_FIGURE.finditer(text))
     if not figures:
         return None
@@ -167,7 +167,7 @@ def with_another_figure(text: str) -> str | None:
 
 
 class Found:
-    """The outcome of feeding texts to an empty forest in this order."""
+    """The outcome of feeding texts, in order, to an empty forest."""
 
     def __init__(self, texts: Texts) -> None:
         held: Articles = {name: {"text": text} for name, text in texts.items()}
@@ -180,12 +180,12 @@ class Found:
         return self.roots[one] is not None and self.roots[one] == self.roots[other]
 
     def are_linked(self, one: str, other: str) -> bool:
-        """Whether they have two roots, and one is linked as a part of the other."""
+        """Return whether two texts have different roots, one of which is linked as a part of the other."""
         are_linked = self.roots[other] in self._linked[one] or self.roots[one] in self._linked[other]
         return are_linked and not self.are_joined(one, other)
 
     def named_by(self, name: str) -> set[str]:
-        """Return the first texts of the story that this one joined, and of those that it is linked with."""
+        """Return the first text of the story that a text joined, and of each story that it is linked with."""
         return {self._first[root] for root in (self.roots[name], *self._linked[name]) if root is not None}
 
 
@@ -196,18 +196,18 @@ class Stories:
         self.name, self.texts, self.alone = name, texts, Found(texts)
 
     def found_with(self, made: Texts, order: str) -> Found:
-        """Feed them together with derived texts."""
+        """Feed the articles together with derived texts."""
         return Found({**self.texts, **made} if order == AFTER else {**made, **self.texts})
 
     def fates(self, made: Texts, order: str) -> list[Fate]:
-        """Feed them with a text derived from each, by its id; return the fates of these."""
+        """Feed the articles with derived texts, given by article id; return the fates of the latter."""
         roots = self.alone.roots
         found = self.found_with({_MADE_OF + story: text for story, text in made.items()}, order)
         fates = []
         for story in made:
             one = _MADE_OF + story
             named = {name.removeprefix(_MADE_OF) for name in found.named_by(one) | found.named_by(story)}
-            # Do not count two stories that are one even without derived texts.
+            # Ignore stories that are joined even without derived texts.
             is_wrong = any(roots[name] != roots[story] for name in named)
             fates.append(Fate(found.are_joined(one, story), found.are_linked(one, story), is_wrong))
         return fates
@@ -287,7 +287,7 @@ def _of_revisions(stories: Stories) -> Iterator[Counted]:
 
 
 def _of_look_alikes(name: str) -> Iterator[Counted]:
-    """Count pairs that have one root although they are labelled alike but for figures or days."""
+    """Count pairs with the same root among look-alikes, which differ in figures or days."""
     alike = [tuple(pair) for pair, label in articles.labels_of(name).items() if label == "hardneg_template"]
     if alike:
         roots = detectors.clustered(articles.articles_of(name), DEFAULT)

@@ -1,4 +1,4 @@
-"""From raw text to everything stored of it, on one core: our default profile and the peers, on every set."""
+"""Rates from raw text to everything that is stored, on one core: our default profile and the peers."""
 
 import dataclasses
 import logging
@@ -24,10 +24,10 @@ from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.neighbours.relation import relation_of
 
 _TEXTS = 2_000
-# As `esdedup cluster` and `index` take articles.
+# The size of batches in `esdedup cluster` and `esdedup index`.
 _BATCH = 1_000
 _ROUNDS = 7
-# The usual number; fewer would be faster, and estimate less well.
+# The usual number; fewer would be faster, but estimate less well.
 _PERMUTATIONS = 128
 _TABLE, _STEPS_TABLE, _UNIT = "fingerprint", "fingerprint-steps", "documents/s"
 
@@ -39,12 +39,12 @@ Work = Callable[[Sequence[str]], None]
 class _Runner:
     name: str
     work: Work
-    # Slow ones process only every so many-th document.
+    # A slow runner processes only one in this many documents.
     every: int = 1
 
 
 class _Ours:
-    """The whole way: boilerplate, signatures, ids of nodes, band keys."""
+    """All steps: boilerplate, signatures, ids of nodes, keys of bands."""
 
     def __init__(self, profile: Profile) -> None:
         self._fingerprinter = Fingerprinter(profile)
@@ -69,8 +69,8 @@ class _Ours:
 
 
 def fingerprint(run: Run) -> list[Row]:
-    """Compare rates on all sets, and time the steps of ours."""
-    # It logs how long its dictionary took to load.
+    """Compare rates on all sets, and time our steps."""
+    # jieba logs how long its dictionary took to load.
     jieba.setLogLevel(logging.WARNING)
     rows = []
     for name, meaning in articles.SETS.items():
@@ -113,7 +113,7 @@ def _steps(meaning: str, texts: Sequence[str]) -> list[Row]:
 
 
 def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]:
-    """Return documents a second of processor time: the median of rounds in which all take turns."""
+    """Return documents per second of processor time: the median of rounds in which runners take turns."""
     durations_s: dict[str, list[float]] = {runner.name: [] for runner in runners}
     for runner in runners:
         # Loads tables and dictionaries before the measurement.
@@ -128,7 +128,7 @@ def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]
 
 
 class _Peers:
-    """Other packages, with shingles that suit the language, and fast hash functions where they take one."""
+    """Other packages, with shingles that suit the language, and fast hash functions if they accept one."""
 
     def __init__(self, *, is_chinese: bool) -> None:
         self._is_chinese = is_chinese
@@ -159,7 +159,7 @@ class _Peers:
             self._cut(text)
 
     def _cut(self, text: str) -> Sequence[str]:
-        """Return shingles of the text as it is: cleaning it first would take Python longer."""
+        """Return shingles of the text without cleaning it, which would take more time in Python."""
         if self._is_chinese:
             starts = range(max(1, len(text) - SHINGLE_LETTERS + 1))
             return [text[at : at + SHINGLE_LETTERS] for at in starts]
@@ -169,7 +169,7 @@ class _Peers:
 
     def _rensa(self, texts: Sequence[str]) -> None:
         for text in texts:
-            # It takes repeated shingles faster than Python makes a set of them.
+            # rensa processes repeated shingles faster than Python makes a set of them.
             minhash = RMinHash(num_perm=_PERMUTATIONS, seed=1)
             minhash.update(self._cut(text))
             minhash.digest()

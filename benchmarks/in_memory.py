@@ -1,4 +1,4 @@
-"""Arrivals a second in memory, and memory a node."""
+"""Measures arrivals per second in memory, and memory per node."""
 
 import gc
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _FILLED_AT_ONCE = 50_000
 _UNIT = "arrivals/s"
 _INDEX, _WHOLE = "look up and insert", "the whole of assign"
 RADIUS = 4
-"""Of searches by faiss; exclusive."""
+"""The radius of searches by faiss, exclusive."""
 
 PEERS = {
     "faiss IndexBinaryMultiHash(64, 4, 16)": (64, 4, 16, 0),
@@ -57,7 +57,7 @@ def forest_classic(run: Run) -> list[Row]:
 
 
 def forest_large(run: Run) -> list[Row]:
-    """Compare rates of both at ten million nodes."""
+    """Compare rates of both profiles at ten million nodes."""
     return [
         *_rows("forest-large", run, VERIFIED, _LARGE),
         *_rows("forest-large", run, CLASSIC, _LARGE),
@@ -94,7 +94,7 @@ def _rows(table: str, run: Run, profile: Profile, usual: int, *, are_biased: boo
 
 
 def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Return the durations of batches: ours by what is done, and those of the peers by name."""
+    """Return the durations of batches: ours by operation, and the peers' by name."""
     faiss.omp_set_num_threads(1)
     random = np.random.default_rng(7)
     profile, relation = held.profile, relation_of(held.profile)
@@ -107,7 +107,7 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
         assign(store, held.arrivals(at, at + len(some)), now_ms=NOW_MS)
         for each in peers.values():
             each.add(as_bytes(profile, some))
-    # All that the benchmarks import is not looked through again and again.
+    # Spare the collector the objects that the benchmarks import.
     gc.collect()
     gc.freeze()
     ours_s: dict[str, list[float]] = {_INDEX: [], _WHOLE: []}
@@ -145,8 +145,7 @@ def memory(run: Run) -> list[Row]:
 
 
 def memory_classic(run: Run) -> list[Row]:
-    """Compare all arrays of `classic`, and the growth of the process, with those of both peers' processes."""
-    # Not imported by the processes that are measured.
+    """Compare all arrays of `classic`, and the growth of the process, with those of both peers."""
     from benchmarks.in_memory import PEERS
 
     count = run.size(_MEMORY_LARGE)

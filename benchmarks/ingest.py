@@ -1,4 +1,4 @@
-"""Indexing with `Dedup`, and through the sidecar, beside indexing without."""
+"""Indexing with `Dedup` and through the sidecar, compared with plain indexing."""
 
 import concurrent.futures
 import contextlib
@@ -33,12 +33,12 @@ class Spent(NamedTuple):
     """The cost of feeding."""
 
     wall_s: float
-    # Of all processes: of this one, of Elasticsearch, and of a sidecar.
+    # The processor time of this process, of Elasticsearch and of a sidecar.
     processor_s: float
 
 
 def ingest(run: Run) -> list[Row]:
-    """Feed the sample corpus into empty indices, by each way in turn."""
+    """Feed the sample corpus to empty indices, in each way in turn."""
     actions = actions_of(run.size(COUNT))
     ways = {"embedded": (VERIFIED, 2), "one thread": (VERIFIED, 1), "pages kept whole": (_KEPT_WHOLE, 2)}
     spent: dict[str, list[Spent]] = {name: [] for name in (PLAIN, *ways)}
@@ -61,8 +61,8 @@ def spent_by(
     """Do the work, and return its cost.
 
     Args:
-        client: Of the server that works too.
-        work: What is done.
+        client: A client of the server, whose processor time is included.
+        work: The work to measure.
         sidecar_s: Returns the processor time of a sidecar so far.
     """
 
@@ -96,17 +96,17 @@ def empty(client: Elasticsearch) -> None:
 
 def bulk(client: Elasticsearch, actions: Iterable[Action]) -> None:
     """Send actions."""
-    # The helper takes them apart.
+    # Copied, because the helper modifies actions.
     helpers.bulk(client, ({**action} for action in actions), chunk_size=_CHUNK)
 
 
 @contextlib.contextmanager
 def opened(client: Elasticsearch, **options: Any) -> Iterator[Dedup]:
-    """Yield a `Dedup` with an open forest, before an empty index that is set up."""
+    """Yield a `Dedup` with an open forest, and an empty index that is set up."""
     empty(client)
     with Dedup(client, forest=FOREST, **options) as dedup:
         dedup.setup(INDEX)
-        # A process opens its forest once, and makes it if it is new.
+        # Make and open the forest before the measurement, because a process does so only once.
         list(dedup.enrich([{"_id": "first", "text": "The first article of all."}]))
         yield dedup
 
@@ -134,7 +134,7 @@ def sidecar(run: Run) -> list[Row]:
 
 
 def _feeding(client: Elasticsearch, actions: list[Action], *, rounds: int) -> Iterator[Row]:
-    """Compare `helpers.bulk` through the sidecar with that to Elasticsearch."""
+    """Compare `helpers.bulk` through the sidecar with `helpers.bulk` to Elasticsearch."""
     url = server.url_of(client)
     for feeders in (1, _FEEDERS):
         parts = [actions[number::feeders] for number in range(feeders)]
@@ -158,7 +158,7 @@ def _feeding(client: Elasticsearch, actions: list[Action], *, rounds: int) -> It
 
 
 def _lone(client: Elasticsearch, actions: list[Action]) -> Iterator[Row]:
-    """Compare requests of one article each, one after the other, in turn."""
+    """Compare requests of one article each, sent in turn to the sidecar and to Elasticsearch."""
     with (
         through_sidecar(client) as sidecar,
         Elasticsearch(sidecar.url) as through,
@@ -176,7 +176,7 @@ def _lone(client: Elasticsearch, actions: list[Action]) -> Iterator[Row]:
 
 
 def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> Row:
-    """Compare threads that enrich articles with roots from the sidecar with those that share the forest."""
+    """Compare threads that get roots from the sidecar with threads that share a `Dedup`."""
     parts = [actions[number::_FEEDERS] for number in range(_FEEDERS)]
     ours_s, theirs_s = [], []
     for _ in range(rounds):

@@ -27,14 +27,14 @@ _FIELDS = Fields()
 _WITHOUT = "set up for no language"
 _ROUNDS = 5
 _MOST_FOUND = 10_000
-# Half of that, so that what is found besides has its place.
-_MOST_WANTED = 5_000
+# Half of that number, which leaves space for wrong results.
+_MOST_EXPECTED = 5_000
 _WORDS, _CHARACTERS = 20, 10
-# Words that some articles have, and most have not.
+# The least and greatest share of articles with a word.
 _FEWEST, _MOST = 0.01, 0.5
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
 _END_OF_SENTENCE = re.compile("[\u3002\uff01\uff1f\n]+")
-# Each is searched by its first form.
+# The forms of each word; the first one is searched for.
 _FORMS = (
     "acquire acquires acquired acquiring",
     "agree agrees agreed agreeing",
@@ -63,8 +63,8 @@ class _Query(NamedTuple):
     """A query, and the articles that it should find."""
 
     typed: str
-    wanted: frozenset[str]
-    # Whether it is asked as programs do, with a query of their own, and not as the search box does.
+    expected: frozenset[str]
+    # Whether it is sent as a program's match query instead of the search box's query.
     is_match: bool = False
 
     def body(self) -> Query:
@@ -88,7 +88,7 @@ def search_language(run: Run) -> list[Row]:
         english, chinese = _texts("en_wire", run), _texts("zh_news", run)
         rows += _compared(client, articles.SETS["en_wire"], "en", english, _english(english))
         rows += _compared(client, articles.SETS["zh_news"], "zh", chinese, _chinese(chinese))
-        # As many as a small index of articles has, though short.
+        # As many as a small index has articles, but short.
         sentences = _sentences(chinese)
         case = f"the same, each of {len(sentences):,} sentences an article"
         rows += _compared(client, case, "zh", sentences, _chinese(sentences))
@@ -137,23 +137,23 @@ def _chinese(texts: Mapping[str, tuple[str, str]]) -> dict[str, list[_Query]]:
     usual = [
         word
         for word, count in counts.most_common()
-        if _CHINESE.fullmatch(word) and _FEWEST <= count / len(texts) <= _MOST and count <= _MOST_WANTED
+        if _CHINESE.fullmatch(word) and _FEWEST <= count / len(texts) <= _MOST and count <= _MOST_EXPECTED
     ]
     of_several = [word for word in usual if len(word) > 1][:_WORDS]
     characters = {id_: set("".join(each)) for id_, each in texts.items()}
     of_one = (_Query(word, _having(characters, {word})) for word in usual if len(word) == 1)
-    sought = [query for query in of_one if len(query.wanted) <= _MOST_WANTED][:_CHARACTERS]
+    single = [query for query in of_one if len(query.expected) <= _MOST_EXPECTED][:_CHARACTERS]
     return {
         f"{_WORDS} words": [_Query(word, _having(in_article, {word})) for word in of_several],
         f"{_WORDS} words by a match query": [
             _Query(word, _having(in_article, {word}), is_match=True) for word in of_several
         ],
-        f"{_CHARACTERS} single characters": sought,
+        f"{_CHARACTERS} single characters": single,
     }
 
 
-def _having(in_article: Mapping[str, set[str]], wanted: set[str]) -> frozenset[str]:
-    return frozenset(id_ for id_, found in in_article.items() if found & wanted)
+def _having(in_article: Mapping[str, set[str]], forms: set[str]) -> frozenset[str]:
+    return frozenset(id_ for id_, found in in_article.items() if found & forms)
 
 
 def _index(client: Elasticsearch, texts: Mapping[str, tuple[str, str]], language: str | None) -> str:
@@ -172,19 +172,19 @@ def _index(client: Elasticsearch, texts: Mapping[str, tuple[str, str]], language
 
 
 def _search(client: Elasticsearch, indices: Sequence[str], queries: Sequence[_Query]) -> list[_Found]:
-    """Search each index for each query; in turn, so that a busy machine disturbs all alike."""
+    """Search each index for each query, in turn, so that a busy machine disturbs all equally."""
     recalls, precisions, times_ms = ({index: [0.0] * 0 for index in indices} for _ in range(3))
     for query in queries:
         body = query.body()
         for index in indices:
             answer = client.search(index=index, query=body, size=_MOST_FOUND, source=False)
             found = {hit["_id"] for hit in answer["hits"]["hits"]}
-            recalls[index].append(len(found & query.wanted) / len(query.wanted))
-            precisions[index].append(len(found & query.wanted) / len(found) if found else 1.0)
+            recalls[index].append(len(found & query.expected) / len(query.expected))
+            precisions[index].append(len(found & query.expected) / len(found) if found else 1.0)
         for _, index in itertools.product(range(_ROUNDS), indices):
-            # As a page asks, without what caches would answer.
-            ask = functools.partial(client.search, index=index, query=body, request_cache=False)
-            times_ms[index].append(1_000 * duration_s(ask))
+            # As a page searches, but without the cache of requests.
+            search = functools.partial(client.search, index=index, query=body, request_cache=False)
+            times_ms[index].append(1_000 * duration_s(search))
     return [
         _Found(
             100 * statistics.mean(recalls[index]),
@@ -201,5 +201,5 @@ def _megabytes(client: Elasticsearch, index: str) -> float:
 
 
 def _row(case: str, ours: float, theirs: float, unit: str) -> Row:
-    # Neither is a peer: a set-up is compared with another one.
+    # Two set-ups of ours are compared, so there is no ratio to a peer.
     return Row(table=_TABLE, case=case, ours=ours, against=_WITHOUT, theirs=theirs, unit=unit)

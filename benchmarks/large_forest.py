@@ -1,6 +1,6 @@
-"""A large forest: a day's million nodes expires, others take the rest: `python -m benchmarks.large_forest`.
+"""Measures expiry and changes of the owner in a large forest: `python -m benchmarks.large_forest`.
 
-It is run once for a release, not with the other benchmarks, where `takeover` has a million nodes.
+It is run once for each release. Among the other benchmarks, `takeover` measures a million nodes.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from benchmarks.start import OPTIONS, fill, handed_over_s, opened_s
 from esdedup import Maintenance
 from tests.support.sidecar_process import running
 
-# Nodes come in ten days, as many an hour: an eleventh of them expires.
+# Nodes arrive evenly over ten days, so an eleventh of them expires.
 _RETENTION = dt.timedelta(days=10) * 10 / 11
 
 
@@ -26,26 +26,26 @@ def main() -> None:
     with server.client(lifetime_s=6 * 3_600, heap="3g") as es:
         started_s = time.monotonic()
         fill(es, count, retention=_RETENTION)
-        _say(f"{count:,} nodes, {count / (time.monotonic() - started_s):,.0f} arrivals a second")
+        _log(f"{count:,} nodes, {count / (time.monotonic() - started_s):,.0f} arrivals a second")
         maintenance = Maintenance(es, forest=FOREST)
-        _say(f"{maintenance.stats().size_bytes / 1e9:,.2f} GB on disk")
+        _log(f"{maintenance.stats().size_bytes / 1e9:,.2f} GB on disk")
         started_s = time.monotonic()
         expired = maintenance.expire()
         took_s = time.monotonic() - started_s
-        _say(f"expired in {took_s:,.1f} s: {expired}")
+        _log(f"expired in {took_s:,.1f} s: {expired}")
         left = maintenance.stats()
-        _say(f"{left.nodes:,} nodes, {left.size_bytes / 1e9:,.2f} GB on disk")
+        _log(f"{left.nodes:,} nodes, {left.size_bytes / 1e9:,.2f} GB on disk")
         url = server.url_of(es)
         started_s = time.monotonic()
         with running(url, *OPTIONS, forest=FOREST):
-            _say(f"a new process owns it after {time.monotonic() - started_s:,.1f} s")
+            _log(f"a new process owns it after {time.monotonic() - started_s:,.1f} s")
         held_s, loaded_s = opened_s(es, left.nodes)
-        _say(f"without the start of the process {held_s:,.1f} s; all nodes in memory after {loaded_s:,.1f} s")
+        _log(f"without the start of the process {held_s:,.1f} s; all nodes in memory after {loaded_s:,.1f} s")
         for how in (signal.SIGTERM, signal.SIGKILL):
-            _say(f"a standby owns it {handed_over_s(url, OPTIONS, how):,.1f} s after {how.name} of its owner")
+            _log(f"a standby owns it {handed_over_s(url, OPTIONS, how):,.1f} s after {how.name} of its owner")
 
 
-def _say(what: str) -> None:
+def _log(what: str) -> None:
     sys.stdout.write(f"{dt.datetime.now():%H:%M:%S} {what}\n")
     sys.stdout.flush()
 

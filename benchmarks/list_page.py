@@ -1,9 +1,9 @@
-"""The list page: how long it takes beyond what Elasticsearch says that its answers took, and how large it is.
+"""Measures the size of the list page, and the time that it takes beyond the answers of Elasticsearch.
 
-The application runs in this process and is asked as a server would ask it. The sample corpus is fed with
-languages in a keyword field, so that a page has all that it can have. What remains of a page's time after
-`took` is ours and the client's, and the way to the server and back. The answers are the same each time, so
-the server's caches take part; that makes `took` small, and what is measured no smaller.
+The application runs in this process and is called as a server calls it. The sample corpus is fed with
+languages in a keyword field, so that a page has everything that it can have. A page's time beyond `took` is
+spent in our code, in the client and on the connection. Requests repeat, so the server's caches answer some of
+them, which makes `took` smaller but not the measured time.
 """
 
 import asyncio
@@ -40,16 +40,16 @@ _PAGES: dict[str, dict[str, Any]] = {
 
 
 _Span = tuple[float, float]
-"""From when to when, in seconds."""
+"""The start and end of a span of time, in seconds."""
 
 
 class _Loaded(NamedTuple):
-    """A page that was asked for."""
+    """The measurements of one page."""
 
     ms: float
-    # While at least one answer was under way in Elasticsearch, by what each says that it took.
+    # The time in which Elasticsearch worked on at least one answer, according to the answers.
     engine_ms: float
-    # Of this process, which others disturb less.
+    # The processor time of this process, which other processes disturb less.
     processor_ms: float
     requests: int
     size: int
@@ -91,7 +91,7 @@ async def _load(url: str) -> dict[str, list[_Loaded]]:
             for name, parameters in _PAGES.items():
                 spans.clear()
                 started, processor_s = time.perf_counter(), time.process_time()
-                size = await _ask(app, urlencode(parameters))
+                size = await _get(app, urlencode(parameters))
                 ms = (time.perf_counter() - started) * 1_000
                 processor_ms = (time.process_time() - processor_s) * 1_000
                 if number >= _WARM_UP:
@@ -101,7 +101,7 @@ async def _load(url: str) -> dict[str, list[_Loaded]]:
 
 
 def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
-    """Record when the server worked on each answer: as long before its arrival as the answer says."""
+    """Record when the server worked on each answer: the reported time, up to the answer's arrival."""
     perform_request = client.transport.perform_request
 
     async def noted(*arguments: Any, **options: Any) -> Any:
@@ -115,7 +115,7 @@ def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
 
 
 def _covered_s(spans: list[_Span]) -> float:
-    """Return the length of the union of some spans: a page sends several requests at once."""
+    """Return the length of the union of spans, which overlap because a page sends requests at once."""
     covered_s, until = 0.0, -math.inf
     for start, end in sorted(spans):
         covered_s += max(0.0, end - max(start, until))
@@ -123,8 +123,8 @@ def _covered_s(spans: list[_Span]) -> float:
     return covered_s
 
 
-async def _ask(app: ASGIApp, query: str) -> int:
-    """Ask for a page of the list as a browser does; return its size in bytes, unpacked."""
+async def _get(app: ASGIApp, query: str) -> int:
+    """Request a page of the list as a browser does; return its uncompressed size in bytes."""
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Measures unit costs on this machine: fingerprints, decisions and memory, without a server.
 
-Times are those of the processor, which other processes disturb less than the clock.
+Times are processor times, which other processes disturb less than wall times.
 """
 
 import dataclasses
@@ -31,37 +31,37 @@ from tests.support.assign import assign
 
 AGING = Aging.of(retention=timedelta(days=30))
 
-# Articles of the sample corpus that make one text.
+# The lengths of measured texts, in articles of the sample corpus.
 _LENGTHS = (0.5, 1, 2, 4)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """The amount of measuring; about a minute by default."""
+    """The sizes of measurements, which take about a minute by default."""
 
-    # Of each length, and how often.
+    # The number of texts of each length, and of rounds.
     texts: int = 300
     rounds: int = 3
-    # Nodes in memory at which deciding is measured, ascending, with so many batches each.
+    # The numbers of nodes in memory at which deciding is measured, ascending, and of batches at each.
     nodes: Sequence[int] = (25_000, 50_000, 100_000, 200_000)
     batches: int = 8
-    # Articles that a process of its own takes to measure its memory.
+    # The number of articles with which the memory of a process is measured.
     articles: int = 3_000
-    # Of forests that are opened: a few, and many.
+    # The sizes of the two forests that are opened.
     opened_nodes: tuple[int, int] = (50_000, 200_000)
-    # In Elasticsearch: nodes before batches are measured, and pages and articles.
+    # In Elasticsearch: nodes before batches are measured, then batches, pages, articles and roots.
     stored_nodes: int = 40_000
     stored_batches: int = 20
     stored_pages: int = 20_000
     stored_articles: int = 12_000
     stored_roots: int = 500_000
-    # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind. Every 30
-    # seconds it finds out whether any has; merges then drop it: half of a node's bytes.
+    # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind, and checks
+    # every 30 seconds whether any has. Merges then drop the source, which is half of a node's bytes.
     kept_for_recovery_s: float = 35.0
 
 
 def measure_memory(profile: Profile, sizes: Sizes) -> dict[str, Any]:
-    """Measure those of `UnitCosts` that need no server."""
+    """Measure the part of `UnitCosts` that needs no server."""
     whole = _fingerprinting(profile.with_changes(keep_boilerplate=True), sizes)[0]
     without, omitting = _fingerprinting(dataclasses.replace(profile, keep_boilerplate=False), sizes)
     return {
@@ -76,7 +76,7 @@ def measure_memory(profile: Profile, sizes: Sizes) -> dict[str, Any]:
 
 
 def _fingerprinting(profile: Profile, sizes: Sizes) -> tuple[PerText, PerText]:
-    """Return the time of fingerprints, and that of finding and learning boilerplate."""
+    """Return the time for fingerprints, and the time for finding and learning boilerplate."""
     fingerprinter = Fingerprinter(profile)
     lengths, fingerprinting, omitting = list[float](), list[float](), list[float]()
     for texts, sites in _texts(sizes):
@@ -103,7 +103,7 @@ def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
 
 
 def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
-    """Return the seconds of fingerprints without those of `passage_filter`, and the latter."""
+    """Return the seconds for fingerprints without `passage_filter`, and the seconds for `passage_filter`."""
     omitting_s = 0.0
     learning = begin(_store(fingerprinter.profile), sites=sites)
 
@@ -121,7 +121,7 @@ def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> 
 
 
 def _per_text(lengths: Sequence[float], us: Sequence[float]) -> PerText:
-    """Fit a line by least squares of relative errors; neither of its numbers is negative."""
+    """Fit a line by least squares of relative errors; neither coefficient is negative."""
     x, y = np.array(lengths), np.array(us)
     if not y.all():
         return PerText(us_a_text=0.0, us_a_character=0.0)
@@ -159,14 +159,14 @@ def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
 def us_of_batches(
     store: Store, held: Held, random: np.random.Generator, count: int, *, first: int = 0
 ) -> list[float]:
-    """Assign so many batches of arrivals; return the processor time of an arrival, for each batch.
+    """Assign batches of arrivals; return the microseconds of processor time per arrival for each batch.
 
     Args:
-        store: Holds what `held` has.
-        held: Some arrivals are near these.
-        random: Decides the arrivals.
-        count: How many batches of 1,000.
-        first: The number of batches that came before.
+        store: A store that contains the nodes of `held`.
+        held: Nodes, to some of which arrivals are near.
+        random: The generator that draws the arrivals.
+        count: The number of batches of 1,000.
+        first: The number of earlier batches.
     """
     us = []
     for number in range(first, first + count):
@@ -185,14 +185,14 @@ def _node_bytes(profile: Profile, count: int) -> float:
 
 
 def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
-    """Return the memory for opening a forest: a constant and bytes a node, from two sizes."""
+    """Return the memory for opening a forest, calculated from two sizes: a constant, and bytes per node."""
     few, many = (in_new_process(_opening_bytes, profile, count) for count in sizes)
     slope = max(0.0, (many - few) / (sizes[1] - sizes[0]))
     return {"opening_bytes": max(0.0, many - slope * sizes[1]), "opening_bytes_a_node": slope}
 
 
 def _opening_bytes(profile: Profile, count: int) -> float:
-    """Load nodes as from Elasticsearch; return the memory needed meanwhile, beyond that of the nodes."""
+    """Load nodes as from Elasticsearch; return the peak memory of loading beyond that of the nodes."""
     relation, random = relation_of(profile), np.random.default_rng(6)
     pack, nodes = relation.core.pack, Nodes(relation, AGING)
     before = peak_bytes()
@@ -210,7 +210,7 @@ def _opening_bytes(profile: Profile, count: int) -> float:
 
 
 def _process_bytes(profile: Profile, count: int) -> float:
-    """Return the largest memory of this process after some batches, without its nodes and what it learned."""
+    """Return the peak memory of this process after some batches, without nodes and learned boilerplate."""
     store, fingerprinter = _store(profile), Fingerprinter(profile)
     articles = list(sample.articles(count))
     for start in range(0, count, BATCH):

@@ -1,7 +1,8 @@
-"""Migration of daily indices from `classic` to the default profile: `python -m benchmarks.migration`.
+"""Migrates daily indices from `classic` to the default profile: `python -m benchmarks.migration`.
 
-Beside live feeding and reading, and killed. It is run once for a release, not with the other benchmarks. It
-prints what it measured, what readers met, and what became of the articles, compared with a replay.
+Articles are fed and read during the migration, which is killed several times. It is run once for each
+release, not with the other benchmarks. It prints its measurements and what readers saw, and compares the
+articles with a replay.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from collections import Counter
 
 from elasticsearch import Elasticsearch
 
-from benchmarks.adoption import Feeding, archive, bulk, command_of, killed_s, say
+from benchmarks.adoption import Feeding, archive, bulk, command_of, killed_s, log
 from benchmarks.server import client, url_of
 from esdedup import CLASSIC, Dedup, EsdedupError, Fields, Reader
 from tests.soak.outcome import Articles, Indices, outcome_of
@@ -41,41 +42,41 @@ def main() -> None:
                 each.start()
             filled = {"kills": options.kills, "total": len(given), "done": lambda: _filled(es)}
             took_s = killed_s(*_MIGRATE, "--wait", "60", es=es, **filled)
-            say(f"filled in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
+            log(f"filled in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
             swap = subprocess.Popen(command_of(*_MIGRATE, "--swap", "--wait", "60", es=es))
             time.sleep(5.0)
             feeding.stop()
             stopped_s = time.monotonic()
         code = swap.wait()
         pause_s = time.monotonic() - stopped_s
-        say(f"changed over {pause_s:,.1f} s after the feeder was stopped, exit code {code}")
+        log(f"swapped {pause_s:,.1f} s after the feeder was stopped, exit code {code}")
         time.sleep(_HELD_S)
         for reader in readers:
             reader.stop()
-            met = ", ".join(f"{count:,} {what}" for what, count in reader.met.most_common())
-            say(f"a reader, {'each time anew' if reader.is_new else 'the same all along'}: {met}")
-        say(f"{len(feeding.fed):,} articles were fed meanwhile")
+            seen = ", ".join(f"{count:,} {what}" for what, count in reader.seen.most_common())
+            log(f"pages seen by {'a new reader each time' if reader.is_new else 'one reader'}: {seen}")
+        log(f"{len(feeding.fed):,} articles were fed during the migration")
         own = Fields(dedup=_DEDUP)
         page = Reader(es).list(_ALIAS, sort="similar-desc")
-        say(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
+        log(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
         wrong = page != Reader(es, fields=own).list(_ALIAS, sort="similar-desc")
         outcome = outcome_of(
             es,
             given | feeding.fed,
             Indices(articles=_ALIAS, forest=_FOREST),
-            report=say,
+            report=log,
             name=_DEDUP,
         )
     for what, count in outcome.figures.items():
-        say(f"{count:>10,}  {what}")
+        log(f"{count:>10,}  {what}")
     for fault in outcome.faults:
-        say(f"FAULT: {fault}")
-    is_mixed = any(reader.met.keys() - {"former", "present"} for reader in readers)
+        log(f"FAULT: {fault}")
+    is_mixed = any(reader.seen.keys() - {"former", "present"} for reader in readers)
     sys.exit(1 if outcome.faults or wrong or is_mixed or code else 0)
 
 
 def _feed(es: Elasticsearch, given: Articles) -> None:
-    """Feed the former forest with articles of daily indices, whose roots are in the usual object."""
+    """Feed daily indices through the former forest, with roots in the usual object."""
     with Dedup(es, forest=_FORMER, profile=CLASSIC) as dedup:
         days = sorted({_index(each["published_at"]) for each in given.values()})
         for day in [*days, _LIVE]:
@@ -83,7 +84,7 @@ def _feed(es: Elasticsearch, given: Articles) -> None:
             es.indices.put_alias(index=day, name=_ALIAS)
         actions = ({"_index": _index(each["published_at"]), **each} for each in given.values())
         bulk(es, dedup.enrich(actions, backfill=True))
-    say(f"{len(given):,} articles in {len(days)} indices, fed with the profile classic")
+    log(f"{len(given):,} articles in {len(days)} indices, fed with the profile classic")
 
 
 def _index(published_at: str) -> str:
@@ -95,12 +96,12 @@ def _filled(es: Elasticsearch) -> int:
 
 
 class _Reading(threading.Thread):
-    """Reads the first page repeatedly: it must have the former roots or the new ones, never both."""
+    """Reads the first page of the list repeatedly; it must have only former or only new roots."""
 
     def __init__(self, es: Elasticsearch, *, is_new: bool) -> None:
         super().__init__()
         self.is_new = is_new
-        self.met: Counter[str] = Counter()
+        self.seen: Counter[str] = Counter()
         self._es = es
         self._stopped = threading.Event()
 
@@ -110,11 +111,11 @@ class _Reading(threading.Thread):
             try:
                 page = (Reader(self._es) if self.is_new else reader).list(_ALIAS, sort="newest", size=20)
             except EsdedupError as error:
-                self.met[f"refused ({error})"] += 1
+                self.seen[f"refused ({error})"] += 1
                 continue
             ids = [row.id for row in page.rows]
             roots = [row.root for row in page.rows]
-            self.met[_which(self._es, ids, roots) if not page.not_enriched else "without roots"] += 1
+            self.seen[_which(self._es, ids, roots) if not page.not_enriched else "without roots"] += 1
 
     def stop(self) -> None:
         self._stopped.set()
@@ -122,7 +123,7 @@ class _Reading(threading.Thread):
 
 
 def _which(es: Elasticsearch, ids: list[str], roots: list[str | None]) -> str:
-    """Return in which object these articles have these roots, all of them."""
+    """Return which object of the articles has all of the roots."""
     found = es.search(index=_ALIAS, query={"ids": {"values": ids}}, size=len(ids), source=["*.root"])
     by_id = {hit["_id"]: hit["_source"] for hit in found["hits"]["hits"]}
     for which, name in (("former", "dedup"), ("present", _DEDUP)):
@@ -131,7 +132,7 @@ def _which(es: Elasticsearch, ids: list[str], roots: list[str | None]) -> str:
             for each, root in zip(ids, roots, strict=True)
         ):
             return which
-    return "both, or none"
+    return "neither"
 
 
 if __name__ == "__main__":

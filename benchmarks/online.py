@@ -31,16 +31,16 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.sites import site_of
 from esdedup.text.parsed import ParsedTexts
 
-# The usual number; more would estimate better, and take longer.
+# The usual number; more would estimate better, but take longer.
 _PERMUTATIONS = 128
-# Minhashes are made of so many texts at once where a package can; texts of ours come in such batches.
+# The number of texts whose minhashes are made at once, by packages that can.
 _BATCH = 1_000
 _BITS = 32
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 Cluster = Callable[[Sequence[str], bool, float], list[int]]
-"""Takes texts, whether they are Chinese, and a threshold; returns the number of the first text of each one's
-cluster."""
+"""Takes texts, whether they are Chinese, and a threshold; returns for each text the number of the first text
+in its cluster."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,12 +52,12 @@ class Peer:
 
 
 def cut(text: str, is_chinese: bool) -> Sequence[str]:
-    """Return shingles as labels are made from, which find most: without punctuation, in lower case."""
+    """Return the shingles of labels, with which peers find most: without punctuation, in lower case."""
     return shingles_of(text, is_chinese=is_chinese)
 
 
 def _cut_as_it_is(text: str, is_chinese: bool) -> Sequence[str]:
-    """Return shingles of the text as it is, which Python cuts faster."""
+    """Return shingles of the unchanged text, which Python cuts faster."""
     if is_chinese:
         starts = range(max(1, len(text) - SHINGLE_LETTERS + 1))
         return [text[at : at + SHINGLE_LETTERS] for at in starts]
@@ -91,7 +91,7 @@ def _rensa(
     *,
     shingles: Callable[[str, bool], Sequence[str]],
 ) -> list[int]:
-    # It checks what shares a band, and keeps only texts that match none before: the roots.
+    # It checks texts that share a band, and keeps only texts without an earlier match: the roots.
     index = RMinHashDeduplicator(threshold=threshold, num_perm=_PERMUTATIONS, use_lsh=True)
     roots: list[int] = []
     for at in range(0, len(texts), _BATCH):
@@ -111,22 +111,22 @@ def _gaoya(texts: Sequence[str], is_chinese: bool, threshold: float) -> list[int
     index = MinHashStringIndex(
         hash_size=_BITS,
         jaccard_threshold=threshold,
-        # It finds the bands that suit the threshold.
+        # gaoya chooses bands that suit the threshold.
         num_bands=None,
         band_size=None,
         num_hashes=_PERMUTATIONS,
-        # In Rust, so that no shingle is cut in Python.
+        # gaoya cuts shingles in Rust, so none are cut in Python.
         analyzer="char" if is_chinese else "word",
         lowercase=True,
         ngram_range=(length, length),
-        # For texts of which few are alike.
+        # Suits texts of which few are duplicates.
         id_container="smallvec",
     )
     roots: list[int] = []
     for row, text in enumerate(texts):
         matches = index.query(text)
         roots.append(roots[min(matches)] if matches else row)
-        # Makes the minhash of the text again: there is no call for both.
+        # Makes the minhash of the text again, because no call both queries and inserts.
         index.insert_document(row, text)
     return roots
 
@@ -171,10 +171,10 @@ class Online:
     # The set.
     case: str
     method: str
-    # That of all with the highest F1 on this set; None for ours, which has one for all sets.
+    # The threshold with the highest F1 on this set; None for ours, which is the same for all sets.
     threshold: float | None
     articles_per_s: float
-    # The rate over that of the fastest peer.
+    # The rate divided by that of the fastest peer.
     ratio: float
     score: Score
 
@@ -200,12 +200,12 @@ class _Method:
 
 
 def online(run: Run) -> list[Shown]:
-    """Compare rates and F1 on all sets, and time the parts of ours."""
+    """Compare rates and F1 on all sets, and time our steps."""
     return in_new_process(_all_sets, run.size(_ARTICLES))
 
 
 def _all_sets(most: int) -> list[Shown]:
-    # Read when the peers start their threads, which no other benchmark has done in this process.
+    # The peers read this variable when they start their threads, which happens later in this new process.
     os.environ["RAYON_NUM_THREADS"] = "1"
     rows: list[Shown] = []
     for name, meaning in (articles.SETS | articles.MORE).items():
@@ -223,9 +223,9 @@ def _first(most: int, held: Articles, labels: Records) -> tuple[Articles, Record
 
 
 class Ours:
-    """Clusters texts in memory in the order in which they come, in a new forest each time.
+    """Clusters texts in memory, in order, in a new forest each time.
 
-    Each comes with the name of its site, by which boilerplate is learned.
+    Boilerplate is learned by site, whose name each text comes with.
     """
 
     def __init__(self, held: Articles) -> None:
@@ -263,7 +263,7 @@ def _compared(meaning: str, ours: Ours, held: Articles, labels: Records) -> list
         _Method(name=f"{DEFAULT.name}, {_IN_BATCHES}", cluster=ours.in_batches),
         _Method(name=f"{DEFAULT.name}, {_SINGLY}", cluster=ours.singly),
     ]
-    # So they are warm when rounds begin.
+    # This also warms them up before the rounds.
     scores = {each.name: Score.of(each.cluster(), labels) for each in own}
     others = []
     for peer in PEERS:
@@ -299,7 +299,7 @@ def _with_threshold(peer: Peer, held: Articles, threshold: float) -> _Method:
 
 
 def _rates(methods: Sequence[_Method], count: int) -> dict[str, float]:
-    """Return articles a second of processor time: the median of rounds in which all take turns."""
+    """Return articles per second of processor time: the median of rounds in which methods take turns."""
     durations_s: dict[str, list[float]] = {each.name: [] for each in methods}
     for _ in range(_ROUNDS):
         for each in methods:
@@ -308,7 +308,7 @@ def _rates(methods: Sequence[_Method], count: int) -> dict[str, float]:
 
 
 def _parts(meaning: str, ours: Ours, held: Articles) -> list[Row]:
-    """Return the microseconds an article of each part of ours, and of what peers do in Python."""
+    """Return the microseconds per article of each of our steps, and of cutting the peers' shingles."""
     rows = []
     for how, work in ((_IN_BATCHES, ours.in_batches), (_SINGLY, ours.singly)):
         rounds = [processes.microseconds_by_step(work, len(held), STEPS) for _ in range(_ROUNDS)]

@@ -1,8 +1,8 @@
-"""Ordinals of `dedup.root`, eager or lazy: `python -m benchmarks.ordinals`.
+"""Compares eager and lazy ordinals of `dedup.root`: `python -m benchmarks.ordinals`.
 
-Elasticsearch numbers the values of a keyword field anew after each refresh: at the refresh if eager, or
-else when they are first asked for. For one index that grows, this prints what a refresh takes after one more
-article, and then the first and the second page of a list. It is run once for a release, not with the others.
+Elasticsearch renumbers the values of a keyword field after each refresh: at the refresh if ordinals are
+eager, or else when they are next needed. For an index that grows, this prints the time of a refresh after one
+more article, and of two requests for a list. It is run once for each release, not with the other benchmarks.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from esdedup import Dedup, Reader
 
 _INDEX = "ordinals"
 _ROUNDS = 7
-# Of articles, those that begin a cluster.
+# The share of articles that begin a cluster.
 _NEW = 0.6
 _SOURCES = 500
 
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _articles() -> Iterator[dict[str, Any]]:
-    """Yield articles as esdedup enriches them, with what lists read."""
+    """Yield enriched articles with the fields that lists read."""
     chance = random.Random(1)
     roots: list[str] = []
     at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -81,10 +81,10 @@ def _bulk(es: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
 
 
 def _round(es: Elasticsearch, stream: Iterator[dict[str, Any]]) -> tuple[float, ...]:
-    """Return the seconds of a refresh after one article, and of two lists, for the first time and again."""
+    """Return the seconds of a refresh after one article, and of two lists, each requested twice."""
     took_s = []
     for sort in ("newest", "similar-desc"):
-        # It has read the mappings before.
+        # Let the reader read the mappings before the measurement.
         reader = Reader(es)
         reader.list(_INDEX, sort=sort)
         article = next(stream)

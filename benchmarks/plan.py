@@ -39,7 +39,7 @@ _MEMORY_BYTES = 2**40
 _PAUSE_S = 0.1
 _PATIENCE_S = 600.0
 _PAGES = 3_000
-# Not that of the texts which the costs are measured with.
+# Different from the seed of the texts with which the costs are measured.
 _SEED = 7
 _MEGABYTE = 1e6
 _PREDICTED = "the prediction"
@@ -48,11 +48,11 @@ _PREDICTED = "the prediction"
 class Opened(NamedTuple):
     """The cost of opening a large forest and assigning some batches."""
 
-    # Of nodes and pages.
+    # The memory of nodes and content hashes.
     kept_bytes: float
-    # Of the process: what it took at most until all nodes were in memory, beyond what it took before.
+    # The peak memory of the process until all nodes were in memory, beyond its memory before.
     grown_bytes: float
-    # Processor time an arrival: by the whole protocol.
+    # Microseconds of processor time per arrival, with the whole protocol.
     owner_us: float
 
 
@@ -74,7 +74,7 @@ def _rows(table: str, run: Run, count: int) -> list[Row]:
         client.options(ignore_status=404).indices.delete(index=_FOREST)
         try:
             in_new_process(_fill, url, count)
-            # Before other arrivals add to it.
+            # Measured before other arrivals add to the index.
             disk_bytes = _disk_bytes(client)
             opened = in_new_process(_open, url, count)
         finally:
@@ -94,7 +94,7 @@ def _rows(table: str, run: Run, count: int) -> list[Row]:
 
 
 def _row(table: str, case: str, predicted: float, measured: float, unit: str) -> Row:
-    """Return a row in which the ratio is what was measured over what was predicted."""
+    """Return a row whose ratio is the measured value divided by the prediction."""
     ratio = measured / predicted
     return Row(
         table=table, case=case, ours=measured, against=_PREDICTED, theirs=predicted, ratio=ratio, unit=unit
@@ -102,7 +102,7 @@ def _row(table: str, case: str, predicted: float, measured: float, unit: str) ->
 
 
 def _fill(url: str, count: int) -> None:
-    """Write so many nodes as the owner writes them, without deciding about them: all are roots."""
+    """Write `count` nodes as the owner does, but as roots, without deciding about them."""
     pack = relation_of(VERIFIED).core.pack
     with connect(url) as client, ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING) as store:
         for nodes in _nodes(count):
@@ -164,7 +164,7 @@ def _deciding_us(count: int) -> float:
 
 
 def _fingerprinting(table: str, costs: UnitCosts) -> Iterator[Row]:
-    """Compare the time of other news in Chinese and English, and of invented pages in eight scripts."""
+    """Compare times for other Chinese and English news, and for invented pages in eight scripts."""
     news = list(sample.articles(_PAGES, seed=_SEED))
     (month,) = Month(_PAGES).days(1)
     yield from _of_texts(table, costs, "news", news)
@@ -181,7 +181,7 @@ def _of_texts(
     kept_whole = Fingerprinter(VERIFIED.with_changes(keep_boilerplate=True))
 
     def us(work: Fingerprinter, leaves_out: bool) -> float:
-        # Tables are read when they are first needed.
+        # Load tables before the measurement.
         work.fingerprint(texts[:1])
         started = time.process_time()
         work.fingerprint(texts, passage_filter=learning if leaves_out else None)

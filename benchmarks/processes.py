@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 
 
 def machine() -> str:
-    """Return its cores, processor and memory, in words."""
+    """Describe the cores, the processor and the memory of this machine."""
     names = [
         line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")
     ]
@@ -37,7 +37,7 @@ def machine() -> str:
 
 def peak_bytes() -> int:
     """Return the peak memory of this process so far."""
-    # On Linux, `ru_maxrss` begins with what the process that started this one took.
+    # On Linux, `ru_maxrss` starts at the memory of the parent process.
     for line in _lines("/proc/self/status"):
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -58,7 +58,7 @@ def give_back_memory() -> None:
 
 
 def in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result:
-    """Do the work in a process of its own, whose memory is that of this work."""
+    """Do the work in a new process, so that only the work uses its memory."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as process:
         return process.submit(work, *arguments).result()
@@ -70,7 +70,7 @@ def _lines(path: str) -> list[str]:
 
 
 Steps = Mapping[str, Sequence[tuple[Any, str]]]
-"""The functions of each step, by what they belong to and by name; none of them calls another one."""
+"""The functions of each step, as pairs of an owner and a name. None of them calls another one."""
 STEPS: Steps = {
     "parse": [(ParsedTexts, "of")],
     "boilerplate": [(Boilerplate, "filter")],
@@ -83,13 +83,13 @@ STEPS: Steps = {
 def microseconds_by_step(
     work: Callable[[], object], documents: int, steps: Steps = STEPS
 ) -> dict[str, float]:
-    """Do the work; return microseconds a document of each step, of the rest, and of all.
+    """Do the work; return microseconds per document for each step, for the rest, and for all.
 
     Args:
-        work: Calls the functions of the steps; those of `STEPS` for fingerprints of `verified`, their ids and
+        work: Calls the functions of the steps. Those of `STEPS` make fingerprints of `verified`, with ids and
             keys.
-        documents: How many it is for.
-        steps: What is timed.
+        documents: The number of documents that are processed.
+        steps: The steps to time.
     """
     spent_s = dict.fromkeys(steps, 0.0)
     with contextlib.ExitStack() as stack:

@@ -34,17 +34,17 @@ from benchmarks.ingest import (
 )
 from benchmarks.server import Run
 
-# Samples a second.
+# Samples per second.
 _RATE = 400
 _ROWS = 20
-# Beyond the list that is printed, a function is not worth a row.
+# Functions with a smaller share are not printed.
 _LEAST_SHARE = 0.005
 _FEEDERS = 8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Part:
-    """What one function, or the server for one kind of request, costs."""
+    """The cost of one function, or of one kind of request in the server."""
 
     table: str
     part: str
@@ -63,10 +63,10 @@ class Part:
 _Requests = dict[str, list[list[Any]]]
 
 _COPY = "benchmark-copy"
-# What a copy of an index has of its settings.
+# The settings of an index that its copy gets.
 _SETTINGS = {"number_of_shards", "number_of_replicas", "refresh_interval", "codec", "mapping", "sort"}
 
-# Where threads wait: a profiler that does not see how the system schedules them counts that too.
+# Functions in which threads wait. The profiler counts waiting if it cannot see which threads are idle.
 _WAITS = (
     "_work (esdedup/serial_thread.py)",
     "_worker (concurrent/",
@@ -113,7 +113,7 @@ def _sampled(pid: int) -> Iterator[collections.Counter[str]]:
         options = ["--pid", str(pid), "--rate", str(_RATE), "--threads", "--function", "--format", "raw"]
         command = [program, "record", *options, "--output", str(path)]
         sampling = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # It needs a moment to find the interpreter.
+        # py-spy needs a moment to find the interpreter.
         time.sleep(1)
         try:
             yield found
@@ -145,7 +145,7 @@ def _server(client: Elasticsearch, actions: list[Action]) -> Iterator[Part]:
     with opened(client) as dedup, _recorded() as sent:
         bulk(client, dedup.enrich({**action} for action in actions))
     for kind, requests in sent.items():
-        # To a copy: nobody but its owner writes to the forest's own index.
+        # Requests go to a copy, because only the owner may write to the forest's index.
         spent_s[kind] = _replayed_s(client, INDEX if kind == "articles" else FOREST, requests)
     for kind, each_s in spent_s.items():
         us = 1e6 * each_s / len(actions)
@@ -155,7 +155,7 @@ def _server(client: Elasticsearch, actions: list[Action]) -> Iterator[Part]:
 
 @contextlib.contextmanager
 def _recorded() -> Iterator[_Requests]:
-    """Note what every client writes while the body runs."""
+    """Record the bulk requests of every client while the body runs."""
     sent: _Requests = collections.defaultdict(list)
     send = Elasticsearch.bulk
 
@@ -187,7 +187,7 @@ def _read(line: Any) -> dict[str, Any]:
 
 
 def _replayed_s(client: Elasticsearch, index: str, requests: list[list[Any]]) -> float:
-    """Return the server's processor time of requests, sent to an empty index like this one."""
+    """Return the server's processor time for requests, sent to an empty copy of an index."""
     (like,) = client.indices.get(index=index).values()
     settings = {key: each for key, each in like["settings"]["index"].items() if key in _SETTINGS}
     client.options(ignore_status=404).indices.delete(index=_COPY)

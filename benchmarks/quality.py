@@ -27,12 +27,12 @@ SHUFFLED = f"{DEFAULT.name}, in another order"
 WITHOUT_SOURCE = f"{DEFAULT.name}, without `source`"
 NEW_SITES = f"{DEFAULT.name}, all sites new"
 NOTHING_LEARNED = f"{DEFAULT.name}, nothing learned"
-# What a site may have shown at most, on average, where all sites are new.
+# The mean number of pages of a site in a part of a set, where all sites are new.
 _FIRST_PAGES = 20
 
 
 def sets(_: Run) -> list[Counted]:
-    """Count what the sets have, by their labels."""
+    """Count the pairs of each set by label."""
     rows = []
     for name in (*articles.SETS, *articles.MORE):
         labels = Counter(articles.labels_of(name).values())
@@ -78,7 +78,7 @@ def as_they_come(run: Run) -> list[Counted]:
 
 
 def quality_peers(run: Run) -> list[Detection]:
-    """Score the peers on all sets, each with the threshold that is the best for the set."""
+    """Score the peers on all sets, each with its best threshold for the set."""
     rows: list[Detection] = []
     for name in articles.SETS:
         first = Tally(name)
@@ -106,7 +106,7 @@ def _add_ours(tally: Tally, name: str, held: Articles, seed: int) -> None:
     tally.add(KEPT_WHOLE, detectors.clustered(held, DEFAULT.with_changes(keep_boilerplate=True)))
     found = detectors.clustered(held, DEFAULT)
     tally.add(BY_DEFAULT, found)
-    tally.add(TWO_LOOKS, detectors.in_two_looks(held, DEFAULT))
+    tally.add(TWO_LOOKS, detectors.in_two_passes(held, DEFAULT))
     ids = np.random.default_rng(seed).permutation(np.array(list(held), object))
     tally.add(SHUFFLED, detectors.clustered({article: held[article] for article in ids}, DEFAULT))
     if name in articles.SITES:
@@ -151,7 +151,7 @@ def _best(found: Sequence[Detection]) -> list[Detection]:
 
 
 def _joined(one: Detection, other: Detection | None) -> Detection:
-    """Return the scores of both, of the same method on the same set."""
+    """Combine the scores of the same method on the same set."""
     if other is None:
         return one
     recalls: list[Share] = [*one.recalls_of_edited, *other.recalls_of_edited]
@@ -162,7 +162,7 @@ _RESEMBLANCES = (None, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def resemblance(_: Run) -> list[Counted]:
-    """Score the default profile on all sets with the resemblances that feeders may ask for."""
+    """Score the default profile on all sets with several values of `resemblance`."""
     rows = []
     for name in (*articles.SETS, *articles.MORE):
         held, labels = articles.articles_of(name), articles.labels_of(name)
@@ -199,7 +199,7 @@ _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red")
 
 
 def draw(curves: Sequence[Detection], path: Path) -> None:
-    """Write a picture, of the kind that the name of its file says; a column a set."""
+    """Write a picture, with a column for each set, in the format that the suffix of its file names."""
     sets = list(dict.fromkeys(each.case for each in curves))
     methods = list(dict.fromkeys(each.method for each in curves))
     figure = Figure(figsize=(4.5 * len(sets), 6), layout="constrained")

@@ -1,7 +1,7 @@
-"""Latency of the list and of similar articles, against the same searches without dedup.
+"""Latency of the list and of similar articles, compared with the same searches without dedup.
 
-One shard of at most five segments; nothing is written meanwhile. Requests differ from round to round where
-they can. Where they cannot (all articles, first page) caches would answer, so caches are off for all.
+The index has one shard of at most five segments, and is not written to. Requests differ between rounds if
+they can. Where they cannot (all articles, first page), caches would answer, so caches are off for all.
 """
 
 import dataclasses
@@ -29,8 +29,8 @@ _WARM_UP, _MEASURED = 10, 100
 _PERCENTILES = (50, 95)
 
 Round = Callable[[], Mapping[str, Callable[[], Any]]]
-"""Chooses the next request; returns a call for each competitor, `OURS` among them. A call returns how many
-articles match if that must be the same for all, else None."""
+"""Chooses the next request; returns a call for each competitor, `OURS` among them. A call returns the number
+of matching articles if it must be the same for all competitors, or else None."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Latencies:
         ]
 
     def growth_from(self, small: "Latencies", table: str, collections: str) -> list[Row]:
-        """Compare by how much each becomes slower than in a smaller collection, p50."""
+        """Compare how much slower (p50) the competitors are than in a smaller collection."""
         times = {name: each[0] / small.values[name][0] for name, each in self.values.items()}
         return [
             _row(table, f"{self.case.name}, {collections}, p50", one, "times") for one in _compared(times)
@@ -72,7 +72,7 @@ def measured(case: Case) -> Latencies:
     try:
         for number in range(_WARM_UP + _MEASURED):
             calls = list(case.choose().items())
-            # The first one warms caches for the others, so all take turns in being first.
+            # The first call warms caches for the others, so the competitors take turns at being first.
             first = number % len(calls)
             for name, call in calls[first:] + calls[:first]:
                 taken_s = duration_s(lambda name=name, call=call: answers.update({name: call()}))
@@ -105,7 +105,7 @@ def _row(table: str, case: str, one: tuple[float, str | None, float | None], uni
 
 _INDEX = "benchmark-reading"
 _COUNTS = (100_000, 1_000_000)
-# Fewer have no cluster of 50.
+# Smaller collections have no cluster of 50.
 _FEWEST = 20_000
 _SIZE, _WIDGET_SIZE = 20, 10
 _PAGES_ON = 20
@@ -113,14 +113,14 @@ _HOUR_S = 3_600
 _FIELDS = Fields()
 _LIST, _COUNT, _WIDGET, _GROWTH = "reading-list", "reading-count", "reading-widget", "reading-growth"
 _PLAIN, _COLLAPSE = "the same search, plain", "collapse, and a cardinality"
-# We do count, in requests of their own.
+# Ours counts, in separate requests.
 _UNCOUNTED = "the same search, plain, no total counted"
 _TERM, _TWO = "term query on a root known before", "get by id, then a term query"
 
 # The request that `Reader.list` makes without options.
 _NEWEST = ListRequest(index=_INDEX, fields=_FIELDS, paging=Paging(size=_SIZE))
 
-Asked = dict[str, Callable[[], Any]]
+Calls = dict[str, Callable[[], Any]]
 
 
 def reading(run: Run) -> list[Row]:
@@ -150,7 +150,7 @@ def reading(run: Run) -> list[Row]:
 def cases(client: Elasticsearch, articles: Collection) -> list[Case]:
     lists = _Lists(client=client, articles=articles)
     widgets = _Widgets(client=client, articles=articles)
-    listed: dict[str, Callable[[], Asked]] = {
+    listed: dict[str, Callable[[], Calls]] = {
         "newest, everything": lambda: lists.page("newest"),
         "oldest, everything": lambda: lists.page("oldest"),
         "newest, 30 days of one source": lambda: lists.page("newest", lists.half()),
@@ -160,12 +160,12 @@ def cases(client: Elasticsearch, articles: Collection) -> list[Case]:
         "newest, page with the row of a cluster of a tenth": lambda: lists.page("newest", lists.above()),
         "newest, by cursor amid a cluster of a tenth": lists.amid,
     }
-    counted: dict[str, Callable[[], Asked]] = {}
+    counted: dict[str, Callable[[], Calls]] = {}
     sorts: tuple[Sort, ...] = ("similar-desc", "similar-asc")
     for sort in sorts:
         counted[f"{sort}, everything"] = lambda sort=sort: lists.by_count(sort)
         counted[f"{sort}, three words"] = lambda sort=sort: lists.by_count(sort, lists.words())
-    widget: dict[str, Callable[[], Asked]] = {}
+    widget: dict[str, Callable[[], Calls]] = {}
     most = int(articles.sizes.max())
     for named, least, largest in (("about 5", 4, 6), ("about 50", 40, 60), ("a tenth", most, most)):
         members = articles.members_of_size(least, largest)
@@ -183,7 +183,7 @@ def cases(client: Elasticsearch, articles: Collection) -> list[Case]:
 
 
 @dataclasses.dataclass(kw_only=True)
-class _Asking:
+class _Competition:
     client: Elasticsearch
     articles: Collection
 
@@ -197,15 +197,15 @@ class _Asking:
         return None if total is None else int(total["value"])
 
 
-class _Lists(_Asking):
-    """Pages of the list, each with another query where there is one."""
+class _Lists(_Competition):
+    """Pages of the list, each with a new query if it has one."""
 
     def words(self) -> Query:
         words = self.random.choice(self.articles.searched, 3, replace=False)
         return {"match": {"title": collection.phrase(words.tolist())}}
 
     def half(self) -> Query:
-        """Ask for half of the time, a source of the more frequent ones."""
+        """Return a query for half of the period and one of the 50 most frequent sources."""
         begin_s = collection.BEGIN_S + _HOUR_S * int(self.random.integers(collection.DAYS * 12))
         source = collection.source(int(self.random.integers(50)))
         return {
@@ -218,12 +218,12 @@ class _Lists(_Asking):
         }
 
     def above(self) -> Query:
-        """Ask for what is older than one of the ten rows above that of the largest cluster, newest first."""
+        """Return a query for articles up to one of the ten rows above the largest cluster, newest first."""
         newest = int(self._flood()[-1])
         above = int(self.articles.times_s[newest + self.random.integers(1, 10)])
         return {"bool": {"filter": [_published(lte=above)]}}
 
-    def page(self, sort: Sort, query: Query | None = None) -> Asked:
+    def page(self, sort: Sort, query: Query | None = None) -> Calls:
         by: Order = "relevance" if sort == "relevance" else "oldest" if sort == "oldest" else "newest"
         return {
             OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort).total_articles,
@@ -232,11 +232,11 @@ class _Lists(_Asking):
             _COLLAPSE: lambda: self.search(_collapse(query, by=by)),
         }
 
-    def pages_on(self) -> Callable[[], Asked]:
-        """Page on through everything; peers begin at the article where we do, or at the row."""
+    def pages_on(self) -> Callable[[], Calls]:
+        """Read page after page of all articles; peers begin at the same article, or at the same row."""
         pages = self._pages()
 
-        def choose() -> Asked:
+        def choose() -> Calls:
             cursor, place, first = next(pages)
             return {
                 OURS: lambda: self.reader.list(_INDEX, after=cursor).total_articles,
@@ -247,8 +247,8 @@ class _Lists(_Asking):
 
         return choose
 
-    def amid(self) -> Asked:
-        """Begin anywhere in the largest cluster; collapse knows no place, so it gets a query instead."""
+    def amid(self) -> Calls:
+        """Begin anywhere in the largest cluster; collapse cannot begin at an article, so it gets a query."""
         flood = self._flood()
         article = int(self.random.choice(flood[len(flood) // 4 : -len(flood) // 4]))
         place = self.articles.place(article, _INDEX)
@@ -265,7 +265,7 @@ class _Lists(_Asking):
             _COLLAPSE: collapse,
         }
 
-    def by_count(self, sort: Sort, query: Query | None = None) -> Asked:
+    def by_count(self, sort: Sort, query: Query | None = None) -> Calls:
         return {OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort).total_articles}
 
     def _flood(self) -> Numbers:
@@ -282,24 +282,24 @@ class _Lists(_Asking):
                 yield page.next, place, number * _SIZE
 
 
-class _Widgets(_Asking):
-    """The similar articles of one article, each time of another one."""
+class _Widgets(_Competition):
+    """The similar articles of one article, which is a new one each time."""
 
-    def similar(self, members: Numbers) -> Asked:
+    def similar(self, members: Numbers) -> Calls:
         article = self.random.choice(members)
         return {
             OURS: lambda: self.reader.similar(_INDEX, str(article), size=_WIDGET_SIZE).total + 1,
             **self._peers(int(article)),
         }
 
-    def sources(self, members: Numbers) -> Asked:
+    def sources(self, members: Numbers) -> Calls:
         article = self.random.choice(members)
         return {
             OURS: lambda: self.reader.sources(_INDEX, str(article)).total + 1,
             **self._peers(int(article)),
         }
 
-    def _peers(self, article: int) -> Asked:
+    def _peers(self, article: int) -> Calls:
         def both() -> int | None:
             found = self.client.get(index=_INDEX, id=str(article), source_includes=[_FIELDS.root])
             return self.search(_of_root(found["_source"]["dedup"]["root"]))

@@ -1,4 +1,4 @@
-"""The file of results and the unit costs as documents: all tables, and those that README and others quote.
+"""Renders the file of results and the unit costs: all tables, and those that README and others quote.
 
 Needs none of the packages that are compared.
 """
@@ -32,18 +32,18 @@ def capacity() -> Iterator[str]:
     ]
     usual = Workload()
     yield (
-        f"Calculated for `{VERIFIED.name}`, a share of {usual.reprints} of "
-        f"reprints of which {usual.edited} are edited, {usual.mean_length:,.0f} characters each, a peak "
-        f"of {usual.peak:g} times the mean, and {usual.owner_bytes / _GB:,.0f} GB for an owner; without "
-        f"replicas. From unit costs that were measured on {held.measured.machine} ({held.measured.on})."
+        f"Calculated for `{VERIFIED.name}`. A share of {usual.reprints} of the articles are reprints, of "
+        f"which {usual.edited} are edited. Articles have {usual.mean_length:,.0f} characters, the peak is "
+        f"{usual.peak:g} times the mean, an owner has {usual.owner_bytes / _GB:,.0f} GB, and there are no "
+        f"replicas. Unit costs were measured on {held.measured.machine} ({held.measured.on})."
     )
     yield ""
-    yield "| articles a day | days | nodes | forests | what asks for them |"
+    yield "| articles a day | days | nodes | forests | reason |"
     yield "|---|---|---|---|---|"
     for each in plans:
         yield _capacity_row(each, f"{_short(each.load.nodes)}", f"{each.forests:,}", each.why)
     yield ""
-    yield "| articles a day | days | GB of each owner | GB at most | cores of owners | cores to fingerprint |"
+    yield "| articles a day | days | GB of each owner | peak GB | cores of owners | cores to fingerprint |"
     yield "|---|---|---|---|---|---|"
     for each in plans:
         memory = each.memory_each
@@ -56,7 +56,7 @@ def capacity() -> Iterator[str]:
         )
     yield ""
     yield (
-        "| articles a day | days | GB of forests | GB that articles gain | shards of that | "
+        "| articles a day | days | GB of forests | GB added to articles | shards of articles | "
         "articles a second | requests a second |"
     )
     yield "|---|---|---|---|---|---|---|"
@@ -73,18 +73,18 @@ def capacity() -> Iterator[str]:
 
 
 def _plan_in_short() -> Iterator[str]:
-    """Yield what one usual workload needs, as `esdedup plan` calculates it."""
+    """Yield the needs of a usual workload, as `esdedup plan` calculates them."""
     held = shipped()
     found = plan(Workload(), VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
     shown = {figure.name: figure.value for figure in figures(found)}
     needs = {
         "processes that decide which story an article belongs to": (found.forests,),
         "memory of that process, GB": (found.memory_each.held / _GB,),
-        "disk of the forest, with deleted documents, and what the articles gain, GB": (
+        "disk of the forest, with deleted documents, and of the fields added to articles, GB": (
             shown["forest_deleted_gb"],
             shown["articles_gb"],
         ),
-        "articles a second at the peak, and what that process can take": (
+        "articles a second at the peak, and at most with that process": (
             found.peak_a_second,
             found.owner_a_second,
         ),
@@ -100,7 +100,7 @@ def _capacity_row(each: CapacityPlan, *cells: str) -> str:
 
 
 def _short(value: float) -> str:
-    """Return a number with three digits that count."""
+    """Format a number with three significant digits."""
     for limit, name in ((1e9, " billion"), (1e6, " million")):
         if value >= limit:
             return f"{value / limit:.3g}{name}"
@@ -115,16 +115,16 @@ QUOTING = (
     ROOT / "README.zh.md",
     *(ROOT / f"docs/{name}.md" for name in ("capacity", "costs", "lookup", "quality", "quality.zh")),
 )
-"""Documents with blocks that are made from the results."""
+"""Documents with blocks that are generated from the results."""
 
 _NAMES = SETS | MORE
 _SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edited"}
-# What documents show of quality: by the benchmark, the methods and what they are called there.
+# The rows on quality that documents show: by benchmark, the methods and their names in documents.
 _METHODS = {
     "quality": {
         "verified (default)": "`verified` (default)",
         "verified, pages kept whole": "the same with `keep_boilerplate`",
-        "verified, two looks": "the same after a first look at all",
+        "verified, two looks": "the same after a first pass over all articles",
         "verified, all sites new": "the same where all sites are new",
         "classic": "`classic`: the longest sentence, TF-IDF",
         "keywords": "`keywords`: the 80 heaviest TF-IDF words",
@@ -134,7 +134,7 @@ _METHODS = {
         "simhash Simhash(text), its own features": "simhash `Simhash(text)`",
     },
 }
-# What documents show of speed and memory: by the table, a part of the cases and of the peers' names.
+# The rows on speed and memory that documents show: by table, a part of the case and of the peer's name.
 _COSTS = {
     "fingerprint": ("verified, batches of", "RMinHash(128).update"),
     "forest": ("nodes, the whole of assign", ""),
@@ -147,14 +147,14 @@ _COSTS = {
     "takeover": ("", ""),
     "reading-list": ("newest, everything, 1,000,000 articles, p50", ""),
 }
-# Tables that documents quote as a whole, or describe.
+# Tables that documents quote completely, or describe.
 _WHOLE = {
     *("layouts", "layouts-elastic", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
     *("sets", "excerpts", "excerpts-in-short", "resemblance", "as-they-come"),
     *("reading-list", "reading-count", "reading-widget"),
 }
-# What README shows.
+# The methods that README shows.
 _SHORT_METHODS = {
     "quality": ("verified (default)", "classic"),
     "quality-peers": tuple(_METHODS["quality-peers"]),
@@ -166,8 +166,8 @@ def document(kept: Results) -> str:
     """Return all results as Markdown."""
     parts = [
         "# Results\n",
-        "The rows that documents quote, made by `make benchmarks` from `results.json`, not by hand. "
-        "[README.md](README.md) says what is measured.\n",
+        "The rows that documents quote, generated from `results.json` by `make benchmarks`. "
+        "[README.md](README.md) describes the benchmarks.\n",
     ]
     for name, result in kept.items():
         parts.append(f"## {name}\n")
@@ -180,7 +180,7 @@ def document(kept: Results) -> str:
 
 
 def quoted(text: str, kept: Results) -> str:
-    """Return a document with its blocks made anew."""
+    """Return a document with its blocks regenerated."""
     return _BLOCK.sub(lambda found: found[1] + "\n".join(_BLOCKS[found[2]](kept)) + "\n" + found[3], text)
 
 
@@ -212,7 +212,7 @@ def _is_cost(table: str, row: Cells) -> bool:
 
 
 def write_documents(measured: Results) -> None:
-    """Take over the rows of results that documents quote, and make the documents anew."""
+    """Keep the rows of results that documents quote, and regenerate the documents."""
     kept = results.load(results.QUOTED) | quoted_rows(measured)
     results.save(kept, results.QUOTED)
     DOCUMENT.write_text(document(kept), encoding="utf-8")
@@ -239,7 +239,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _quality(kept: Results) -> Iterator[str]:
-    """Yield the table of quality: three rows a method, a column a set."""
+    """Yield the table of quality, with three rows for each method and a column for each set."""
     shown = {name: kept[name].tables[name] for name in _METHODS if name in kept}
     sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
     yield _row(["method", "", *(SETS[name] for name in sets)])
@@ -255,7 +255,7 @@ def _quality(kept: Results) -> Iterator[str]:
 
 
 def _cost(kept: Results) -> Iterator[str]:
-    """Yield a table of speed and memory: a chosen row of each benchmark that was run."""
+    """Yield a table of speed and memory, with the chosen rows of each benchmark that was run."""
     columns = ("case", "ours", "theirs", "unit", "against")
     yield _row(["", "esdedup", "peer", "", "the peer"])
     yield "|" + "---|" * len(columns)
@@ -267,7 +267,7 @@ def _cost(kept: Results) -> Iterator[str]:
 
 
 def _in_short(kept: Results) -> Iterator[str]:
-    """Yield precision and recall, and articles a second: a row a method, a column a set."""
+    """Yield precision, recall and articles a second, with a row for each method and a column for each set."""
     shown = {name: kept[name].tables[name] for name in _SHORT_METHODS if name in kept}
     sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
     yield _row(["precision / recall", *(SETS[name] for name in sets)])
@@ -289,7 +289,7 @@ def _in_short(kept: Results) -> Iterator[str]:
 
 
 def _sets(kept: Results) -> Iterator[str]:
-    """Yield what the labelled sets have."""
+    """Yield the table of the labelled sets."""
     counts = ("pairs", "edited", "grey", "look-alikes")
     yield _row(["set", "", "articles", *counts])
     yield "|" + "---|" * (3 + len(counts))
@@ -299,7 +299,7 @@ def _sets(kept: Results) -> Iterator[str]:
 
 
 def _as_they_come(kept: Results) -> Iterator[str]:
-    """Yield how well texts as they come are clustered: a row a set."""
+    """Yield precision and recall on texts as they come, with a row for each set."""
     shares = ("precision", "recall", "f1")
     yield _row(["set", "", "documents", "pairs", *shares, "false pairs"])
     yield "|" + "---|" * (5 + len(shares))
@@ -310,7 +310,7 @@ def _as_they_come(kept: Results) -> Iterator[str]:
 
 
 def _by_set(rows: Sequence[Cells], kinds: Sequence[str], cell: Sequence[str]) -> Iterator[str]:
-    """Yield a row a kind and a column a set; the cells have these columns."""
+    """Yield a row for each kind and a column for each set; `cell` names the columns that a cell combines."""
     sets = list(dict.fromkeys(row["set"] for row in rows))
     yield _row([*("" for _ in kinds), *(_NAMES[name] for name in sets)])
     yield "|" + "---|" * (len(kinds) + len(sets))

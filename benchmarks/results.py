@@ -1,7 +1,7 @@
-"""The results of benchmarks: tables, with where, when and with what they were measured.
+"""The results of benchmarks: tables, and where, when and with which versions they were measured.
 
-What is measured on this machine is kept in `build`, and is an artefact of a release. The rows of it that
-documents quote are in `results.json`; see `render`.
+The results of this machine are kept in `build`, and are an artefact of a release. The rows that documents
+quote are in `results.json`; see `render`.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from benchmarks.processes import machine
 ROOT = Path(__file__).parents[1]
 QUOTED = ROOT / "benchmarks/results.json"
 MEASURED = ROOT / "build/benchmarks.json"
-# What decides a measurement.
+# The code that affects measurements.
 _CODE = (
     "core/src/**/*.rs",
     "core/Cargo.toml",
@@ -51,13 +51,13 @@ Cells = Mapping[str, str]
 class Measured:
     """Where, when and with what a benchmark was run."""
 
-    # The day, as ISO 8601 has it.
+    # The date in the format of ISO 8601.
     on: str
     machine: str
     system: str
-    # By name: Python, packages, servers.
+    # The versions of Python, packages and servers, by name.
     versions: Mapping[str, str]
-    # A digest of all that decides a measurement.
+    # A digest of the code that affects measurements.
     code: str
     took_s: int
     # The number of hash functions.
@@ -79,14 +79,14 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """What one benchmark has measured."""
+    """The result of one benchmark."""
 
     measured: Measured
     tables: Mapping[str, Sequence[Cells]]
 
 
 def load(path: Path) -> dict[str, Result]:
-    """Return the results by the names of benchmarks; nothing if there is no file yet."""
+    """Return the results by the names of benchmarks; empty if there is no file yet."""
     if not path.exists():
         return {}
     held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -97,7 +97,7 @@ def load(path: Path) -> dict[str, Result]:
 
 
 def save(results: Mapping[str, Result], path: Path) -> None:
-    """Write results, a row a line."""
+    """Write results, with each row on one line."""
     held = {name: dataclasses.asdict(each) for name, each in results.items()}
     text = json.dumps(held, indent=1, ensure_ascii=False) + "\n"
     text = re.sub(r"\{[^{}]*\}", lambda row: re.sub(r"\n\s*", " ", row[0]), text)
@@ -108,12 +108,12 @@ def save(results: Mapping[str, Result], path: Path) -> None:
 
 
 def is_current(result: Result) -> bool:
-    """Return whether a benchmark would be run again with the same code on the same kind of machine."""
+    """Return whether a result was measured with the present code on the same kind of machine."""
     return (result.measured.code, result.measured.machine) == (code(), machine())
 
 
 def code() -> str:
-    """Return a digest of the code that decides a measurement."""
+    """Return a digest of the code that affects measurements."""
     digest = hashlib.blake2b(digest_size=6)
     for pattern in _CODE:
         for path in sorted(ROOT.glob(pattern)):

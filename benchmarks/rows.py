@@ -1,4 +1,4 @@
-"""Rows of results, and how they are shown."""
+"""Rows of results, and their output."""
 
 import dataclasses
 import json
@@ -27,11 +27,11 @@ class Shown(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """A ratio above 1 is to our advantage."""
+    """A comparison with a peer; a ratio above 1 is in our favour."""
 
     table: str
     case: str
-    # None for what only a peer does.
+    # None for work that only a peer does.
     ours: float | None = None
     # The peer that `theirs` belongs to; "–" if there is none.
     against: str = "–"
@@ -51,7 +51,7 @@ class Row:
 
 
 def _figure(value: float | None) -> str:
-    """Return a number with three digits that count."""
+    """Format a number with three significant digits."""
     if value is None:
         return ""
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
@@ -71,7 +71,7 @@ def less_is_better(table: str, case: str, ours: float, against: str, theirs: flo
 
 
 def duration_s(work: Callable[[], object]) -> float:
-    """Do the work; return how long it took."""
+    """Do the work; return the seconds that it took."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
@@ -85,7 +85,7 @@ def processor_s(work: Callable[[], object]) -> float:
 
 
 def rate(batch_size: int, durations_s: Iterable[float]) -> float:
-    """Return items a second, from the median duration of a batch."""
+    """Return items per second, from the median duration of a batch."""
     return batch_size / statistics.median(durations_s)
 
 

@@ -21,7 +21,7 @@ _CONVERSIONS = {"s2t": "traditional characters", "s2twp": "traditional character
 
 
 class _Script(NamedTuple):
-    """How invented texts of a language are written."""
+    """The letters and separators of invented texts in a language."""
 
     letters: str
     # Between words, between phrases of a few words, and after a sentence.
@@ -73,7 +73,7 @@ _WORD_LETTERS = (2, 9)
 
 
 def scripts(run: Run) -> list[Row]:
-    """Count Chinese articles near their own conversion, and invented texts near their own misprint."""
+    """Count Chinese articles near their conversion, and invented texts near their copy with a typo."""
     rows = []
     for name in articles.CHINESE[:2]:
         texts = articles.texts_of(name)
@@ -91,7 +91,7 @@ def scripts(run: Run) -> list[Row]:
 
 
 def texts_with_typos(language: str, count: int) -> tuple[list[str], list[str]]:
-    """Invent texts of a language, and exchange one letter of each."""
+    """Invent texts of a language, and copies in which one letter of each is replaced."""
     random, script = np.random.default_rng(zlib.crc32(language.encode())), LANGUAGES[language]
     letters = list(script.letters)
     words = ["".join(random.choice(letters, random.integers(*_WORD_LETTERS))) for _ in range(_VOCABULARY)]
@@ -108,7 +108,7 @@ def _text(words: Sequence[str], script: _Script, random: np.random.Generator) ->
 
 
 def _phrase(words: Sequence[str], script: _Script, random: np.random.Generator) -> str:
-    # The lower the number of a word, the more frequent it is.
+    # Words with lower numbers are more frequent.
     chosen = (len(words) * random.random(random.integers(*_PHRASE_WORDS)) ** 2).astype(int)
     return script.space.join(words[each] for each in chosen)
 
@@ -120,7 +120,7 @@ def _misprinted(text: str, letters: Sequence[str], random: np.random.Generator) 
 
 
 def _near_each_other(texts: list[str], others: list[str]) -> float:
-    """Return the share of texts with a fingerprint that are near the other text of the same row."""
+    """Return the share of texts with a fingerprint that are near their counterpart."""
     fingerprinter, relation = Fingerprinter(DEFAULT), relation_of(DEFAULT)
     near = total = 0
     for at in range(0, len(texts), _BATCH):

@@ -1,4 +1,4 @@
-"""How large a run of benchmarks is, and the server to measure with: that at ES_URL, else an embedded one."""
+"""The settings of a run of benchmarks, and its server: the one at ES_URL, or else an embedded one."""
 
 import contextlib
 import dataclasses
@@ -16,25 +16,25 @@ from esdedup.elastic.client import connect
 
 @dataclasses.dataclass(kw_only=True)
 class Run:
-    """One run; every benchmark gets it."""
+    """The settings of a run, which every benchmark gets."""
 
-    # Collections have this share of their usual size; less than 1 to try a benchmark, not to publish it.
+    # The share of the usual sizes of collections; less than 1 is for trials, not for publication.
     scale: float = 1.0
-    # Detection is measured with so many hash functions.
+    # The number of hash functions with which detection is measured.
     seeds: int = 5
-    # What a benchmark has used beside the installed packages, such as a server, with its version.
+    # The versions of programs besides the installed packages that a benchmark used, such as a server.
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def size(self, usual: int) -> int:
-        """Return the size of a collection, by its usual size."""
+        """Scale the usual size of a collection; at least 1."""
         return max(1, round(usual * self.scale))
 
 
 @contextlib.contextmanager
 def client(run: Run | None = None, *, lifetime_s: float, heap: str = "1g") -> Iterator[Elasticsearch]:
-    """Connect, and tell the run which server it is.
+    """Connect to the server, and record its version in the run.
 
-    An embedded server is stopped afterwards, or ends by itself after `lifetime_s`.
+    An embedded server is stopped afterwards, or stops by itself after `lifetime_s`.
     """
     given = os.environ.get("ES_URL")
     with contextlib.ExitStack() as stack:
@@ -54,14 +54,14 @@ def url_of(client: Elasticsearch) -> str:
 
 
 def version_of(client: Elasticsearch) -> str:
-    """Return the version of a server, or those of its nodes."""
+    """Return the version of a server, or the versions of its nodes."""
     versions = client.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
     return " and ".join(versions)
 
 
 def processor_s(client: Elasticsearch) -> float:
     """Return the processor time of a server so far."""
-    # The server counts once a second.
+    # The server updates its count once a second.
     time.sleep(1.1)
     nodes = client.nodes.stats(metric="process")["nodes"].values()
     return float(sum(each["process"]["cpu"]["total_in_millis"] for each in nodes)) / 1_000

@@ -1,4 +1,4 @@
-"""Random signatures of any profile, arrivals among them like real ones, and documents of nodes."""
+"""Random signatures of any profile, realistic arrivals among them, and documents of nodes."""
 
 import dataclasses
 import functools
@@ -25,35 +25,35 @@ from esdedup.neighbours.relation import Relation, relation_of
 
 Signatures = npt.NDArray[Any]
 
-# Of the labelled articles, up to 5.5% have a page that came before, up to 6.7% join a cluster, and up to
-# 0.04% may join several. More of the latter two, which are the slow ones, are taken here.
+# Of the labelled articles, up to 5.5% have a content hash that was seen before, up to 6.7% join a cluster,
+# and up to 0.04% may join several. Here, more arrivals are of the latter two kinds, which are slow.
 _COPIES, _NEAR_COPIES, _BETWEEN_TWO = 0.055, 0.2, 0.002
-# The share of what is held that has a sibling: another root, to which something between both is near too.
+# The share of stored nodes that have a sibling: another root, such that an arrival can be near both.
 _SIBLINGS = 0.02
 _SIBLING_BITS = 5
 _BETWEEN_BITS = 2
-# Of an article's representatives; the others are minhashes.
+# The number of an article's representatives that are sentences; the others are minhashes.
 _SENTENCES = 2
-# The share in a near copy; far less than would make whole texts disagree.
+# The share of bins that differ in a near copy, far less than would make whole texts disagree.
 _CHANGED_BINS = 0.2
 _KEPT_REPRESENTATIVES = 0.5
-# Of an article of average length.
+# The length of an average article.
 _UNITS = 1_000
-# What is held has come in ten days, and then a thousand articles come every half hour: so much is seen again
-# later than the hour to which `seen` is rounded, and nothing expires.
+# Stored nodes arrived over ten days, and then a thousand articles arrive every half hour. So many nodes are
+# seen again after more than the hour to which `seen` is rounded, and nothing expires.
 _HELD_MS = 10 * 24 * 3_600_000
 _ARRIVAL_MS = 1_800
 NOW_MS = 2 * _HELD_MS
-"""A clock that is ahead of all of these times."""
+"""The present time, later than all of these times."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Held:
-    """What a forest holds before a measurement."""
+    """The nodes of a forest before a measurement."""
 
     profile: Profile
     signatures: Signatures
-    # Those at the beginning have siblings, as many at the end.
+    # This many nodes at the beginning have siblings, which are at the end.
     siblings: int
 
     @classmethod
@@ -63,10 +63,11 @@ class Held:
         """Make random signatures.
 
         Args:
-            profile: Whose.
-            count: How many.
-            random: Decides.
-            are_biased: Of profiles without sketches: whether each bit has its own chance to be 1, 0.3 to 0.7.
+            profile: The profile of the signatures.
+            count: The number of signatures.
+            random: The generator that draws them.
+            are_biased: In profiles without sketches, whether each bit has its own probability of being 1,
+                from 0.3 to 0.7.
         """
         siblings = int(count * _SIBLINGS)
         signatures = _biased(count, random) if are_biased else random_ones(profile, count, random)
@@ -81,30 +82,30 @@ class Held:
         return len(self.signatures)
 
     def arrivals(self, start: int, stop: int) -> Arrivals:
-        """Return some of them as they came."""
+        """Return the arrivals that made some of the nodes."""
         times_ms = np.arange(start, stop) * _HELD_MS // len(self)
         return _arrivals(self.signatures[start:stop], times_ms)
 
     def batch(self, count: int, random: np.random.Generator) -> Signatures:
-        """Make signatures of arrivals after these: copies, near copies, some between two roots; most new."""
+        """Make signatures of later arrivals: mostly new, some copies or near copies, a few near two roots."""
         copies, near, between = (round(count * share) for share in (_COPIES, _NEAR_COPIES, _BETWEEN_TWO))
         batch = random_ones(self.profile, count, random)
         batch[:copies] = random.choice(self.signatures, copies)
         self._make_near(batch[copies : copies + near], random)
         if self.siblings:
             self._put_between(batch[copies + near : copies + near + max(1, between)], random)
-        # As they come, so that none of these are together.
+        # Shuffled, so that the kinds are mixed.
         return random.permutation(batch)
 
     def arrivals_after(self, batch: Signatures, number: int) -> Arrivals:
-        """Return a batch as it arrives: the `number`-th of this size, from 0."""
+        """Return the arrivals of a batch, which is the `number`-th of its size, from 0."""
         first = number * len(batch)
         return _arrivals(batch, _HELD_MS + np.arange(first, first + len(batch)) * _ARRIVAL_MS)
 
     def _make_near(self, batch: Signatures, random: np.random.Generator) -> None:
-        """Move each to one to three bits from something held, which it resembles."""
+        """Move each signature to within one to three bits of a stored one, which it resembles."""
         originals, count = random.choice(self.signatures, len(batch)), len(batch)
-        # Not the lowest bit, which tells simhashes from minhashes.
+        # The lowest bit is kept, because it distinguishes simhashes from minhashes.
         flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(1, 64, (count, 3), np.uint64), axis=1)
         if self.profile.agreement is None:
             batch[:] = originals ^ flips
@@ -115,7 +116,7 @@ class Held:
         batch["sketch"] = _changed(originals["sketch"], random)
 
     def _put_between(self, batch: Signatures, random: np.random.Generator) -> None:
-        """Move each to where it is near two roots."""
+        """Move each signature near two roots."""
         chosen = random.integers(0, self.siblings, len(batch))
         one, other = self.signatures[chosen], self.signatures[len(self) - self.siblings + chosen]
         if self.profile.agreement is None:
@@ -133,7 +134,7 @@ def _biased(count: int, random: np.random.Generator) -> Signatures:
 
 
 def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Signatures:
-    """Make random signatures, which have nothing in common."""
+    """Make random signatures with nothing in common."""
     if profile.agreement is None:
         return random.integers(0, 2**64, count, np.uint64)
     signatures = np.zeros(count, profile.signature_dtype)
@@ -146,9 +147,9 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
 
 
 def as_nodes(signatures: Signatures, indexed: npt.NDArray[np.bool_] | None = None) -> Signatures:
-    """Return signatures as nodes have them: indexed under given representatives, ``(n, s)``, or all distinct.
+    """Mark signatures as indexed under the given representatives, ``(n, s)``, or under all distinct ones.
 
-    Simhashes of `classic` and `keywords` stay as they are.
+    Simhashes of `classic` and `keywords` are returned unchanged.
     """
     if signatures.dtype != SIGNATURE:
         return signatures
@@ -168,7 +169,7 @@ def are_distinct(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def arrivals_of(signatures: Signatures) -> Arrivals:
-    """Let signatures arrive, all at the time 0."""
+    """Return arrivals of signatures, all at time 0."""
     return _arrivals(signatures, np.zeros(len(signatures), np.int64))
 
 
@@ -187,7 +188,7 @@ def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arriva
 
 
 def _pages(signatures: Signatures) -> npt.NDArray[np.uint64]:
-    """Give each distinct signature a page of its own."""
+    """Return a different content hash for each distinct signature."""
     words = np.ascontiguousarray(signatures).view(np.uint64).reshape(len(signatures), -1)
     odd = np.random.default_rng(1).integers(0, 2**63, words.shape[1], np.uint64) * np.uint64(2) + np.uint64(1)
     pages: npt.NDArray[np.uint64] = (words * odd).sum(axis=1, dtype=np.uint64)
@@ -195,7 +196,7 @@ def _pages(signatures: Signatures) -> npt.NDArray[np.uint64]:
 
 
 def _changed(sketches: npt.NDArray[np.uint64], random: np.random.Generator) -> npt.NDArray[np.uint64]:
-    """Return sketches of which some bins have other codes."""
+    """Return sketches with other codes in some bins."""
     chosen = random.random((len(sketches), BINS)) < _CHANGED_BINS
     are_changed = _packed(chosen.astype(np.uint8) * np.uint8(3))
     others = _packed(random.integers(1, 4, (len(sketches), BINS), np.uint8))
@@ -211,12 +212,12 @@ def _packed(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 
 def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:
-    """Return one simhash of each as faiss wants it: the one that a near copy has nearly the same."""
+    """Return one simhash of each signature in the format of faiss: the one that near copies almost share."""
     simhashes = np.ascontiguousarray(relation_of(profile).representatives(signatures)[:, 0])
     return simhashes.view(np.uint8).reshape(-1, 8)
 
 
 def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
-    """Return the documents of nodes and pages."""
+    """Return the documents of nodes and content hashes."""
     written = json_documents(map(relation.core.pack, stored), relation)
     return [(document_id, json.loads(source)) for document_id, source in written]

@@ -1,4 +1,4 @@
-"""What starting takes: importing the package, short commands, and taking over a large forest."""
+"""The time to start: importing the package, short commands, and taking over a large forest."""
 
 import contextlib
 import resource
@@ -46,7 +46,7 @@ def start(run: Run) -> Sequence[Row]:
 
 
 def _least_ms(arguments: Sequence[str], times: int) -> float:
-    """Return the least of several measurements: the first one reads files that are not in memory yet."""
+    """Return the least of several measurements, because the first one reads files from disk."""
     return min(_once_ms(arguments) for _ in range(times))
 
 
@@ -63,11 +63,11 @@ _LEASE_TTL_S = 3
 _MEMORY_BYTES = 2**33
 _LOOK_S = 0.05
 OPTIONS = ("--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL_S))
-"""Of the sidecars that take it."""
+"""The options of the sidecars that own the forest."""
 
 
 def takeover(run: Run) -> list[Row]:
-    """Start a sidecar for a forest that nobody owns; then end or kill the owner beside a standby."""
+    """Start a sidecar for a forest without an owner; then stop, and later kill, an owner with a standby."""
     count = run.size(_MILLION)
     with server.client(run, lifetime_s=4 * 3_600) as client:
         fill(client, count)
@@ -91,7 +91,7 @@ def takeover(run: Run) -> list[Row]:
 
 
 def opened_s(client: Elasticsearch, count: int) -> tuple[float, float]:
-    """Return how long it takes to own the forest, and until its nodes are in memory."""
+    """Return the seconds until this process owns the forest, and until its nodes are in memory."""
     started_s = time.perf_counter()
     with ElasticStore(client, forest=FOREST, profile=VERIFIED, memory_bytes=_MEMORY_BYTES) as store:
         opened_s = time.perf_counter() - started_s

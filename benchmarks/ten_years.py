@@ -1,7 +1,7 @@
-"""Lists at tens of millions of articles, in one index and in daily ones: `python -m benchmarks.ten_years`.
+"""Measures lists of tens of millions of articles, in one index or many: `python -m benchmarks.ten_years`.
 
-Generated articles have the dedup object as esdedup writes it, as far as lists read it. It is run once for a
-release, not with the other benchmarks: thirty million take an hour.
+Generated articles have the fields of the dedup object that lists read. It is run once for each release, not
+with the other benchmarks: thirty million articles take an hour.
 """
 
 import argparse
@@ -24,7 +24,8 @@ from esdedup.fields import partition_of
 
 _ALIAS = "years"
 _ROUNDS = 8
-# Of articles, those that begin a cluster; the others repeat one of so many latest ones: large clusters grow.
+# The share of articles that begin a cluster; the others repeat one of this many latest articles, so large
+# clusters grow.
 _NEW, _LATEST = 0.6, 20_000
 _SOURCES, _WORDS = 500, 3_000
 _SECONDS_A_DAY = 86_400
@@ -63,27 +64,27 @@ def _fill(es: Elasticsearch, *, articles: int, indices: int) -> None:
                 each.result()
             waiting |= {pool.submit(_write, es, body) for body in itertools.islice(bodies, len(done))}
     took_s = time.monotonic() - started_s
-    _say(f"{articles:,} articles in {indices} indices, {articles / took_s:,.0f} a second")
+    _log(f"{articles:,} articles in {indices} indices, {articles / took_s:,.0f} a second")
     es.indices.refresh(index=_ALIAS)
     merging = es.options(request_timeout=3_600)
     merging.indices.forcemerge(index=_ALIAS, max_num_segments=max(1, 30 // indices))
     es.indices.refresh(index=_ALIAS)
     size = es.indices.stats(index=_ALIAS, metric="store")["_all"]["primaries"]["store"]["size_in_bytes"]
-    _say(f"{size / 1e9:,.1f} GB on disk")
+    _log(f"{size / 1e9:,.1f} GB on disk")
 
 
 def _write(es: Elasticsearch, body: list[str]) -> None:
-    # A server whose memory is full for a moment refuses.
+    # Waits while a server refuses requests because its memory is full.
     answer = patient(es).bulk(operations=body, filter_path="errors")
     if answer["errors"]:
         raise RuntimeError("articles were refused")
 
 
 def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
-    """Yield the lines of bulk requests, the oldest articles first, each day into its index."""
+    """Yield the lines of bulk requests, with the oldest articles first, and each day in its own index."""
     chance = random.Random(1)
     words = [f"w{number}" for number in range(_WORDS)]
-    # Of the latest articles, each in the place of an older one.
+    # The roots of the latest articles; each new one replaces the oldest.
     roots: list[str] = []
     step_s = len(names) * _SECONDS_A_DAY / count if len(names) > 1 else 30 * _SECONDS_A_DAY / count
     start_ms = int(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)
@@ -140,12 +141,12 @@ def _measure(es: Elasticsearch, *, articles: int) -> None:
     }
     for name, call in cases.items():
         first_s, *later_s = [_timed(call) for _ in range(_ROUNDS)]
-        _say(f"{name}: first {first_s * 1e3:,.0f} ms, then {statistics.median(later_s) * 1e3:,.1f} ms")
+        _log(f"{name}: first {first_s * 1e3:,.0f} ms, then {statistics.median(later_s) * 1e3:,.1f} ms")
     for sort in ("similar-desc", "similar-asc", "newest"):
         page = reader.list(_ALIAS, sort=sort)
         about = "exact" if page.total_rows_exact else "estimated"
         order = "exact" if page.order_exact else "approximate"
-        _say(f"{sort}: {page.total_articles:,} articles, {page.total_rows:,} rows ({about}), order {order}")
+        _log(f"{sort}: {page.total_articles:,} articles, {page.total_rows:,} rows ({about}), order {order}")
     refreshed_s = []
     last = max(es.indices.get(index=_ALIAS))
     for number in range(5):
@@ -153,10 +154,10 @@ def _measure(es: Elasticsearch, *, articles: int) -> None:
         document = {"published_at": 1_800_000_000_000 + number, "title": "x", "dedup": {"root": root}}
         es.index(index=last, document=document)
         refreshed_s.append(_timed(lambda: es.indices.refresh(index=last)))
-    _say(f"a refresh after one article: {statistics.median(refreshed_s) * 1e3:,.0f} ms")
+    _log(f"a refresh after one article: {statistics.median(refreshed_s) * 1e3:,.0f} ms")
     for sort in ("similar-desc", "similar-asc"):
         rows = reader.list(_ALIAS, sort=sort).rows
-        _say(f"{sort}: the first have {rows[0].similar:,} similar articles, the last {rows[-1].similar:,}")
+        _log(f"{sort}: the first have {rows[0].similar:,} similar articles, the last {rows[-1].similar:,}")
 
 
 def _timed(call: Callable[[], object]) -> float:
@@ -165,7 +166,7 @@ def _timed(call: Callable[[], object]) -> float:
     return time.perf_counter() - started_s
 
 
-def _say(what: str) -> None:
+def _log(what: str) -> None:
     sys.stdout.write(f"{dt.datetime.now():%H:%M:%S} {what}\n")
     sys.stdout.flush()
 

@@ -1,6 +1,6 @@
-"""Unit costs of all profiles, which the package ships for `esdedup plan`.
+"""Measures the unit costs of all profiles, which the package ships for `esdedup plan`.
 
-Measures in Elasticsearch in indices of its own, which are deleted.
+Measurements in Elasticsearch use temporary indices.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ _REFRESHES = 9
 
 
 def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes: Sizes) -> ServerCosts:
-    """Measure with a server; `deciding` was measured on this machine before, in memory."""
+    """Measure the costs that need a server; `deciding` was measured in memory on this machine."""
     with connect() as client, _indices(client) as (forest, pages, articles, plain, warm, roots):
         us, server_us, arrivals_a_second, requests, node_count = in_new_process(
             _assigning, connect, forest, profile, sizes
@@ -70,7 +70,7 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
         with Dedup(client, profile=profile, forest=f"{forest}-of-articles") as dedup:
             dedup.setup(articles)
             enriched = list(dedup.enrich(_actions(articles, sizes.stored_articles)))
-            # The first is slower, whatever it is.
+            # The first measurement is always slower, so its result is dropped.
             _article_costs(client, dedup, warm, list(_actions(warm, sizes.stored_articles)))
             article_us, article_bytes = _article_costs(client, dedup, articles, enriched)
             plain_us, plain_bytes = _article_costs(
@@ -114,11 +114,11 @@ def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
 def _assigning(
     connect: Connect, name: str, profile: Profile, sizes: Sizes
 ) -> tuple[float, float, float, float, int]:
-    """Assign batches by the whole protocol.
+    """Assign batches with the whole protocol.
 
     Returns:
-        Microseconds of the processor an arrival, here and of the server; arrivals a second, requests a batch,
-        and nodes.
+        Microseconds of processor time per arrival, of this process and of the server; arrivals per second;
+        requests per batch; and the number of nodes.
     """
     random = np.random.default_rng(3)
     held = Held.random(profile, sizes.stored_nodes, random)
@@ -133,7 +133,7 @@ def _assigning(
             held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
         ]
         with _counted(client) as counted:
-            # First, since it waits a second.
+            # Called before the other clocks are read, because it waits a second.
             server_s = server.processor_s(client)
             wall_s, processor_s = time.perf_counter(), time.process_time()
             for batch in batches:
@@ -150,7 +150,7 @@ def _assigning(
 
 @contextlib.contextmanager
 def _counted(client: Elasticsearch) -> Iterator[mock.Mock]:
-    """Count the requests of a client, and of those made from it."""
+    """Count the requests of a client, and of clients derived from it."""
     transport = client.transport
     counted = mock.Mock(side_effect=transport.perform_request)
     with mock.patch.object(transport, "perform_request", counted):
@@ -183,7 +183,7 @@ def _article_costs(
 
 
 def _of_roots(client: Elasticsearch, name: str, count: int) -> tuple[float, float]:
-    """Return microseconds of a refresh, and bytes of heap, for each of so many roots in an index."""
+    """Return the microseconds of a refresh and the bytes of heap for each of `count` roots in an index."""
     random = np.random.default_rng(5)
 
     def roots(count: int) -> Iterator[dict[str, Any]]:
@@ -199,7 +199,7 @@ def _of_roots(client: Elasticsearch, name: str, count: int) -> tuple[float, floa
             took_us.append((time.perf_counter() - started_s) * 1e6)
         return median(took_us)
 
-    # Most refreshes are those that are asked for.
+    # Avoid automatic refreshes.
     client.indices.put_settings(index=name, settings={"refresh_interval": "1h"})
     few_us = refresh_us()
     _bulk(client, name, roots(count))
@@ -223,17 +223,17 @@ def _actions(index: str, count: int) -> Iterator[dict[str, Any]]:
 
 
 def bytes_a_document(client: Elasticsearch, name: str) -> float:
-    """Merge an index; return the bytes that a document of it takes."""
+    """Merge an index; return the bytes of a document."""
     size_bytes = bytes_of(client, name)
     with translated("measure"):
         return size_bytes / int(client.count(index=name)["count"])
 
 
 def bytes_of(client: Elasticsearch, name: str) -> int:
-    """Merge an index to one segment a shard; return the bytes that it takes."""
+    """Merge each shard of an index to one segment; return the bytes of the index."""
     patient = client.options(request_timeout=_MERGE_TIMEOUT_S)
     with translated("measure"):
-        # One segment alone would not be written anew.
+        # Elasticsearch would not rewrite a single segment.
         patient.index(index=name, id=_LAST, document={}, refresh=True)
         patient.indices.flush(index=name)
         patient.indices.forcemerge(index=name, max_num_segments=1)
@@ -244,11 +244,11 @@ def bytes_of(client: Elasticsearch, name: str) -> int:
 
 PATH = ROOT / "esdedup/plan" / SHIPPED
 MEASURE = ("unit-costs", "boilerplate")
-"""The benchmarks that measure them."""
+"""The benchmarks that measure unit costs."""
 
 _TABLE = "unit-costs"
 _MEGABYTE = 1e6
-# More would not be true of another run.
+# Further digits differ from run to run.
 _DIGITS = 4
 
 
@@ -281,14 +281,14 @@ def unit_costs(run: Run) -> Sequence[Cost]:
 
 
 def measure(profile: Profile, connecting: Callable[[], Elasticsearch], sizes: Sizes) -> UnitCosts:
-    """Measure the costs of a profile in a minute or two, in indices of its own, which are deleted."""
+    """Measure the costs of a profile in a minute or two, in temporary indices."""
     in_memory = measure_memory(profile, sizes)
     stored = measure_server(profile, in_memory["deciding"], connecting, sizes)
     return UnitCosts(profile=costs_key(profile), layout=NODES.name, **in_memory, server=stored)
 
 
 def write(results: Mapping[str, Result], path: Path) -> None:
-    """Write a file of costs: those that it has, or else the package, but for what was measured."""
+    """Update a file of costs with measured ones; a new file begins with the package's costs."""
     found = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)) if path.exists() else shipped()
     if _TABLE in results:
         costs = tuple(_costs(results[_TABLE].tables[_TABLE]))

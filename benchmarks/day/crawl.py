@@ -1,4 +1,4 @@
-"""The pages of a day as a crawler brings them: sites, their designs, and which story they print."""
+"""The pages of a day as a crawler fetches them: sites, their designs, and the stories that they print."""
 
 import collections
 import dataclasses
@@ -9,40 +9,40 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, reprint, tell
 
-# Shares of the designs: with hardly anything, and with more than most articles have; others are between.
+# The shares of designs with very little boilerplate, and with more than most articles have text.
 _CLEAN, _HEAVY = 0.33, 0.18
-# Of those that are not clean, how many have each part, and in which form.
+# The shares of the other designs that have each kind of boilerplate, or have it in a certain form.
 _BANNER, _COMMON_BANNER, _MENU_IN_LINES, _LINKS_BEFORE, _WITH_LEADS = 0.7, 0.6, 0.5, 0.2, 0.2
 _PAYWALL, _COMMENTS, _READ_ALSO, _ADVERTISED = 0.1, 0.25, 0.3, 0.4
-# The share of the pages behind a paywall, and what can be read of them.
+# The share of pages behind a paywall at sites that have one, and their number of free paragraphs.
 _PAYWALLED, _FREE_PARAGRAPHS = 0.6, 2
-# From so many paragraphs on there is something between them.
+# Articles of at least this many paragraphs are interrupted by boilerplate.
 _INTERRUPTED_PARAGRAPHS = 3
-# Pages for which a list of related articles stays as it is.
+# The least and most pages for which a list of related articles stays the same.
 _LIST_PAGES = (20, 70)
 _AUTHORS = 25
 _TEASER_CHARACTERS = 70
-# The latest articles of a site, which others on it point to.
+# The number of latest articles of a site to which its pages link.
 _LATEST = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """An article that others point to."""
+    """An article to which other pages link."""
 
     title: str
     lead: str
 
 
 class Recent:
-    """The latest articles of a site, and the lists of them that its pages have."""
+    """The latest articles of a site, and the lists of them on its pages."""
 
     def __init__(self) -> None:
         self.links: collections.deque[Link] = collections.deque(maxlen=_LATEST)
         self._lists: dict[int, tuple[int, list[Link]]] = {}
 
     def some(self, number: int, count: int, chance: random.Random) -> list[Link]:
-        """Return the list of a block with this number: the same for some dozens of pages."""
+        """Return the list of the block with a number, which stays the same for some dozens of pages."""
         left, links = self._lists.get(number, (0, []))
         if not left:
             left, links = chance.randint(*_LIST_PAGES), self.draw(count, chance)
@@ -55,11 +55,11 @@ class Recent:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Page:
-    """What is printed on one page."""
+    """The content of one page."""
 
-    # Without any paragraph if the article is lost.
+    # Without paragraphs if the article is lost.
     version: Version
-    # As the site prints it.
+    # The date as the site prints it.
     date: str
     recent: Recent
 
@@ -68,7 +68,7 @@ _Block = Callable[[Page, random.Random], list[str]]
 
 
 class Design:
-    """The passages of a site, and where they stand."""
+    """The passages of a site, and their places on a page."""
 
     def __init__(self, language: Language, chance: random.Random) -> None:
         self._language = language
@@ -86,7 +86,7 @@ class Design:
         self._after: list[_Block] = [_fixed(language.prose(chance, 1)), _fixed(copyright_line)]
         if not is_clean:
             self._add_boilerplate(chance, times=3 if is_heavy else 1)
-        # Clean sites have their line of author and date too.
+        # Clean designs, too, have a line with author and date.
         self._before.append(self._line_of_author)
         if not is_clean and chance.random() < _COMMENTS:
             self._after.insert(0, self._comments)
@@ -106,7 +106,7 @@ class Design:
         return self._line.join(lines), self._line.join(body)
 
     def _interrupted(self, body: list[str], page: Page, chance: random.Random) -> list[str]:
-        """Return paragraphs with what the site puts between them."""
+        """Return the paragraphs of an article with the insertions of the site."""
         if len(body) < _INTERRUPTED_PARAGRAPHS:
             return body
         between = [] if self._advertisement is None else [self._advertisement]
@@ -116,7 +116,7 @@ class Design:
         return [*body[:middle], *between, *body[middle:]]
 
     def _add_boilerplate(self, chance: random.Random, *, times: int) -> None:
-        """Put around articles what most sites do, so many times as much."""
+        """Add the boilerplate that most sites put around articles, multiplied by `times`."""
         language = self._language
         menu = [language.phrase(chance, 1, 3) for _ in range(chance.randint(8, 25) * times)]
         self._before.append(_fixed(*menu) if chance.random() < _MENU_IN_LINES else _fixed(" | ".join(menu)))
@@ -153,11 +153,11 @@ class Design:
 class _Links:
     """A block of related articles, which is the same for some dozens of pages."""
 
-    # Among those of its site.
+    # The number of the block among those of its site.
     number: int
     heading: str
     count: int
-    # Titles alone, or with the beginning of a lead, or a whole one.
+    # "titles" alone, with the beginnings of leads ("teasers"), or with whole "leads".
     shown: str
 
     def lines(self, page: Page, chance: random.Random) -> list[str]:
@@ -183,18 +183,18 @@ BEGINNING = datetime(2026, 3, 2, tzinfo=UTC)
 # The pages of a day are spread over more time than nodes live, so that some expire.
 LENGTH = timedelta(days=10)
 RETENTION = timedelta(days=3)
-"""Reprints come within half of it."""
+"""Reprints appear within half of this time."""
 
 # Shares of the sites by language, in the order of `SCRIPTS`.
 _LANGUAGES = (0.32, 0.32, 0.08, 0.08, 0.06, 0.05, 0.05, 0.04)
-# Sites by size: the share of all pages falls with the rank.
+# A site's share of all pages falls with its rank by size.
 _FLATTENED_RANKS, _EXPONENT = 5, 0.9
-# Shares of the sites: new ones, and those that change their design on the way; when, as shares of all time.
+# The shares of sites that are new, and that change their design; and when, as shares of the whole time.
 _NEW, _REDESIGNED = 0.2, 0.5
 _NEW_AT, _REDESIGNED_AT = (0.15, 0.6), (0.35, 0.85)
-# Shares of the stories that only one site has; of the others, how fast larger numbers of sites get rarer.
+# The share of stories at one site only; for the others, how fast larger numbers of sites become rarer.
 _ALONE, _TAIL, _MOST_SITES = 0.6, 1.35, 40
-# Shares of the pages: a bulletin with new numbers, a page without its article, one that is fetched again.
+# The shares of pages that are a bulletin with new numbers, lack their article, or are fetched again.
 _BULLETINS, _LOST, _AGAIN = 0.04, 0.01, 0.01
 _MEAN_LAG_MINUTES = 240
 
@@ -210,9 +210,9 @@ class CrawledPage:
     body: str
     # Equal for versions of one story.
     story: int
-    # How many pages of the site with this design were before.
+    # The number of earlier pages of the site with this design.
     age: int
-    # Of the site: 0 at first, 1 after a redesign.
+    # The design of the site: 0 at first, 1 after a redesign.
     design: int
     kind: str
 
@@ -228,7 +228,7 @@ class CrawledPage:
 
 
 class Site:
-    """A site, as its pages come."""
+    """A site, with a record of the pages it has printed."""
 
     def __init__(self, number: int, language: Language, chance: random.Random) -> None:
         self.name = f"site-{number}"
@@ -236,10 +236,10 @@ class Site:
         self.opens_at = chance.uniform(*_NEW_AT) if chance.random() < _NEW else 0.0
         self.changes_at = chance.uniform(*_REDESIGNED_AT) if chance.random() < _REDESIGNED else 2.0
         self.designs = [Design(language, chance), Design(language, chance)]
-        # Pages printed with each.
+        # The number of pages printed with each design.
         self.printed = [0, 0]
         self.recent = Recent()
-        # What it prints every day, with new numbers.
+        # A story that it prints every day with new numbers.
         self.bulletin = tell(language, chance)
 
 
@@ -247,7 +247,7 @@ class Site:
 class _Planned:
     """A version that a site will print."""
 
-    # A share of all time.
+    # The time as a share of the whole time.
     at: float
     order: int
     site: int = dataclasses.field(compare=False)
@@ -257,10 +257,10 @@ class _Planned:
 
 
 def crawl(count: int, *, sites: int = 200, seed: int = 14) -> Iterator[CrawledPage]:
-    """Yield pages in the order of their times: the same for the same arguments."""
+    """Yield pages in the order of their times. The same arguments give the same pages."""
     chance = random.Random(seed)
     held = _sites(sites, seed, chance)
-    # Printing draws from a chance of its own, so that planning does not depend on it.
+    # Printing has its own random generator, so that it does not affect the planning.
     printing = random.Random(seed + 1)
     for number, planned in enumerate(sorted(itertools.islice(_plan(held, chance), count))):
         yield _printed(number, planned, held[planned.site], printing)
@@ -268,19 +268,19 @@ def crawl(count: int, *, sites: int = 200, seed: int = 14) -> Iterator[CrawledPa
 
 def _sites(count: int, seed: int, chance: random.Random) -> list[Site]:
     languages = [Language(name, seed) for name in SCRIPTS]
-    # Large and small sites of each language.
-    wanted = [
+    # Shuffled below, so that each language has large and small sites.
+    chosen = [
         language
         for language, share in zip(languages, _LANGUAGES, strict=True)
         for _ in range(round(share * count))
     ]
-    wanted += [languages[0]] * (count - len(wanted))
-    chance.shuffle(wanted)
-    return [Site(number, language, chance) for number, language in enumerate(wanted[:count])]
+    chosen += [languages[0]] * (count - len(chosen))
+    chance.shuffle(chosen)
+    return [Site(number, language, chance) for number, language in enumerate(chosen[:count])]
 
 
 def _plan(sites: list[Site], chance: random.Random) -> Iterator[_Planned]:
-    """Yield what sites will print, story after story."""
+    """Yield the pages that sites will print, story after story."""
     order = itertools.count()
     weights = [1 / (rank + _FLATTENED_RANKS) ** _EXPONENT for rank in range(len(sites))]
     by_language: dict[str, list[int]] = {}
@@ -298,12 +298,12 @@ def _plan(sites: list[Site], chance: random.Random) -> Iterator[_Planned]:
         elif drawn < _LOST + _BULLETINS:
             printed = [(at, first, _with_new_numbers(sites[first].bulletin, chance), "bulletin")]
         else:
-            told = tell(language, chance)
-            printed = [(at, first, original(told), "article")]
+            content = tell(language, chance)
+            printed = [(at, first, original(content), "article")]
             others = [each for each in by_language[language.name] if each != first]
             for other in _drawn(others, weights, _reprints(chance), chance):
                 later = at + min(chance.expovariate(1 / lag), most_lag)
-                printed.append((later, other, reprint(told, chance), "article"))
+                printed.append((later, other, reprint(content, chance), "article"))
             printed += [
                 (when + chance.uniform(0, lag), site, version, "again")
                 for when, site, version, _ in printed
@@ -315,7 +315,7 @@ def _plan(sites: list[Site], chance: random.Random) -> Iterator[_Planned]:
 
 
 def _drawn(sites: list[int], weights: list[float], count: int, chance: random.Random) -> list[int]:
-    """Draw sites, each once, large ones rather than small ones."""
+    """Draw distinct sites; large ones are more probable."""
     if not count:
         return []
     ranks = {each: chance.random() ** (1 / weights[each]) for each in sites}
@@ -329,7 +329,7 @@ def _reprints(chance: random.Random) -> int:
 
 
 def _with_new_numbers(story: Story, chance: random.Random) -> Version:
-    """Return a bulletin of this day: the words of the story, with other numbers."""
+    """Return the bulletin of a day: the words of the story with other numbers."""
     sentences = [
         f"{sentence[:-1]} {chance.randint(1, 9_999)}{sentence[-1]}" for sentence in story.sentences[:6]
     ]

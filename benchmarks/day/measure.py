@@ -1,4 +1,4 @@
-"""Clusters the pages of a file, each part of the work in a process of its own, and measures what it takes."""
+"""Clusters and feeds the pages of a file in child processes, and measures time and memory."""
 
 import collections
 import contextlib
@@ -30,39 +30,39 @@ Root = str | None
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a part of the pages took."""
+    """The time and memory that a part of the pages took."""
 
     pages: int
-    # Of this process alone.
+    # The processor time of this process alone.
     processor_s: float
     wall_s: float
-    # Of the process, at the end.
+    # The memory of the process at the end.
     resident_bytes: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fed:
-    """A part of the pages, fed by a process that opened the forest for it."""
+    """A part of the pages, fed by a new process that opened the forest."""
 
     usage: Usage
-    # Until the forest could be fed.
+    # The time until the forest was open.
     opening_s: float
     without_fingerprint: int
 
 
 def cluster_file(path: Path, count: int, *, parts: int) -> tuple[list[Root], list[Usage]]:
-    """Cluster so many pages in memory; return their roots, and what each part took."""
+    """Cluster `count` pages in memory; return their roots, and the usage of each part."""
     return in_new_process(_cluster, path, count, parts)
 
 
 def feed_file(url: str, path: Path, count: int, *, parts: int, index: str, forest: str) -> Iterator[Fed]:
-    """Feed a forest with so many pages, each part by another process."""
+    """Feed `count` pages to a forest, each part from a new process."""
     for start, stop in itertools.pairwise(count * part // parts for part in range(parts + 1)):
         yield in_new_process(_feed, url, path, start, stop, index, forest)
 
 
 def roots_of(client: Elasticsearch, index: str, count: int) -> list[Root]:
-    """Return the roots of pages in an index, in the order of their numbers; None for those without."""
+    """Return the roots of pages in an index, in the order of their numbers; None without a fingerprint."""
     client.indices.refresh(index=index)
     roots: list[Root] = [None] * count
     for hit in helpers.scan(client, index=index, query={"_source": ["dedup.root"]}, size=5_000):
@@ -115,7 +115,7 @@ def _refuse(rejected: ArticleRejected) -> None:
 
 @contextlib.contextmanager
 def _using(pages: int) -> Iterator[Callable[[], Usage]]:
-    """Measure what is done in the block, for so many pages; call what it yields after the block."""
+    """Measure the block, which processes `pages`; after it, the yielded function returns the usage."""
     found: list[Usage] = []
     processor_s, wall_s = time.process_time(), time.perf_counter()
     yield found.pop

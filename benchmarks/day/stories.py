@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 _VOCABULARY = 3_000
-# Frequent words are as frequent as in real languages, but for the first few.
+# Frequent words are as frequent as in real languages, except for the first few.
 _FLATTENED_RANKS = 8
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 6, 34
 _MEAN_WORDS, _DEVIATION_WORDS = 17, 7
@@ -16,9 +16,9 @@ _NAMES, _NUMBERS, _COMMAS = 0.12, 0.03, 0.08
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Script:
-    """How words are made, and written one after the other."""
+    """How words are formed and joined."""
 
-    # A word is some syllables, each of one part of every kind.
+    # A word consists of syllables, and each syllable of one part of every kind.
     parts: Sequence[Sequence[str]]
     syllables: tuple[int, int] = (1, 4)
     between: str = " "
@@ -56,7 +56,7 @@ SCRIPTS = {
 
 
 class Language:
-    """A vocabulary, and sentences of it."""
+    """A vocabulary, and sentences made from it."""
 
     def __init__(self, name: str, seed: int) -> None:
         chance = random.Random(f"{name} {seed}")
@@ -66,9 +66,9 @@ class Language:
         self._weights = list(
             itertools.accumulate(1 / (rank + _FLATTENED_RANKS) for rank in range(len(self._words)))
         )
-        # What people say on every occasion.
+        # Sentences that unrelated stories share.
         self.stock = [self.sentence(chance) for _ in range(40)]
-        # Services that many sites have in common.
+        # Banners that many sites share.
         self.banners = [self.prose(chance, 2) for _ in range(5)]
 
     def word(self, chance: random.Random) -> str:
@@ -83,11 +83,11 @@ class Language:
         return chance.choices(self._words, cum_weights=self._weights, k=count)
 
     def phrase(self, chance: random.Random, least: int, most: int) -> str:
-        """Return some words as they stand in a menu or a headline."""
+        """Return some words for a menu or a headline."""
         return self._capital(self.script.between.join(self.words(chance, chance.randint(least, most))))
 
     def sentence(self, chance: random.Random, names: Sequence[str] = ()) -> str:
-        """Return a sentence, with some of these names and numbers."""
+        """Return a sentence with some of the names, and some numbers."""
         length = round(chance.gauss(_MEAN_WORDS, _DEVIATION_WORDS))
         words = self.words(chance, min(max(length, _SHORTEST_SENTENCE), _LONGEST_SENTENCE))
         for place in range(len(words)):
@@ -107,15 +107,15 @@ class Language:
         return text[:1].upper() + text[1:] if self.script.has_capitals else text
 
 
-# Shares of the stories: notes and long pieces, by their numbers of sentences; the others are between.
+# The shares of notes and of long stories; the others have a usual length. Lengths are in sentences.
 _NOTES, _LONG = 0.25, 0.2
 _NOTE_SENTENCES, _USUAL_SENTENCES, _LONG_SENTENCES = (2, 5), (7, 20), (25, 70)
-# Shares of the sentences that are on every occasion.
+# The share of sentences that unrelated stories share.
 _STOCK = 0.015
-# Shares of the reprints: without any edit, and with each of the edits; these independently of each other.
+# The share of reprints without edits, and the shares of the others with each edit. Edits are independent.
 _EXACT = 0.4
 _OTHER_WORDS, _DROPPED, _ADDED, _OTHER_TITLE, _OTHER_PARAGRAPHS = 0.6, 0.3, 0.2, 0.3, 0.2
-# Of the sentences of a version, each edit touches at most this share.
+# The largest share of a version's sentences that one edit changes.
 _MOST_TOUCHED = 0.08
 _TRUNCATED = 0.04
 _PARAGRAPH = (1, 4)
@@ -128,7 +128,7 @@ class Story:
     sentences: Sequence[str]
     # The number of sentences in each paragraph.
     paragraphs: Sequence[int]
-    # What it is about.
+    # The names that its sentences mention.
     names: Sequence[str]
 
 
@@ -183,7 +183,7 @@ def reprint(story: Story, chance: random.Random) -> Version:
                 sentences[place] = _reworded(sentences[place], story, chance)
         if chance.random() < _OTHER_PARAGRAPHS:
             paragraphs = _lengths(len(sentences), chance)
-        # One sentence of a note is too much of it.
+        # A note is too short to lose or gain a sentence.
         if len(sentences) >= _USUAL_SENTENCES[0]:
             if chance.random() < _DROPPED:
                 first = chance.choice((len(sentences) - most, chance.randrange(len(sentences) - most)))
@@ -199,7 +199,7 @@ def reprint(story: Story, chance: random.Random) -> Version:
 
 
 def _reworded(sentence: str, story: Story, chance: random.Random) -> str:
-    """Exchange one word of a sentence, or one character of a script without spaces."""
+    """Replace one word of a sentence, or one character in a script without spaces."""
     words = sentence.split(" ")
     if len(words) > 1:
         words[chance.randrange(len(words) - 1)] = story.language.words(chance, 1)[0]
@@ -209,7 +209,7 @@ def _reworded(sentence: str, story: Story, chance: random.Random) -> str:
 
 
 def _lengths(sentences: int, chance: random.Random) -> list[int]:
-    """Return lengths of paragraphs, of at least so many sentences together."""
+    """Return lengths of paragraphs that add up to at least `sentences`."""
     lengths: list[int] = []
     while sum(lengths) < sentences:
         lengths.append(chance.randint(*_PARAGRAPH))
@@ -218,7 +218,7 @@ def _lengths(sentences: int, chance: random.Random) -> list[int]:
 
 def _version(title: str, sentences: list[str], paragraphs: Sequence[int]) -> Version:
     rest = iter(sentences)
-    cut = [list(itertools.islice(rest, length)) for length in paragraphs]
-    # What was added stands at the end.
-    cut.append(list(rest))
-    return Version(title=title, paragraphs=[each for each in cut if each])
+    found = [list(itertools.islice(rest, length)) for length in paragraphs]
+    # Added sentences make the list longer than the paragraphs.
+    found.append(list(rest))
+    return Version(title=title, paragraphs=[each for each in found if each])

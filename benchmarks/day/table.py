@@ -1,4 +1,4 @@
-"""The benchmark `day`: clusters against the truth, and what they take."""
+"""The benchmark `day`: compares clusters with the truth, and measures time and memory."""
 
 import collections
 import dataclasses
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counts:
-    """For each page, in their order: int64 ``(n,)``. A pair counts for both of its pages."""
+    """Pairs of each page, in the order of pages: int64 ``(n,)``. A pair is counted for both of its pages."""
 
     positives: Ints
     found: Ints
@@ -58,7 +58,7 @@ class Shares:
 
 
 class Truth:
-    """Labels of the pairs of pages with one story; all others are negative."""
+    """Labels of the pairs of pages about the same story; all other pairs are negative."""
 
     def __init__(self, pages: Iterable[CrawledPage]) -> None:
         stories: dict[int, list[tuple[int, str, bool]]] = {}
@@ -74,7 +74,7 @@ class Truth:
                 (self._positive if is_positive else self._neither).append((one, other))
 
     def counts(self, roots: Sequence[str | None]) -> Counts:
-        """Score clusters: the root of each page, None for one that is alone."""
+        """Score clusters, given the root of each page, which is None for a page that is alone."""
         numbers: dict[str, int] = {}
         clusters = np.array(
             [
@@ -88,7 +88,7 @@ class Truth:
         return Counts(positives=positives, found=found, false=together - found - excused)
 
     def _of_pages(self, pairs: list[tuple[int, int]], clusters: Ints) -> tuple[Ints, Ints]:
-        """Return how many pairs each page has, and how many of them in its cluster."""
+        """Return the number of pairs of each page, and how many of them are in its cluster."""
         held = np.array(pairs, np.int64).reshape(-1, 2)
         together = held[clusters[held[:, 0]] == clusters[held[:, 1]]]
         return (
@@ -114,7 +114,7 @@ def _labels(versions: list[tuple[int, str, bool]]) -> Iterable[tuple[tuple[int, 
 
 def _shingles(body: str) -> frozenset[tuple[str, ...]]:
     words = body.split()
-    # Scripts without spaces.
+    # Words are long in scripts without spaces.
     is_spaced = len(words) > len(body) / 20
     parts, length = (words, SHINGLE_WORDS) if is_spaced else (list("".join(words)), SHINGLE_LETTERS)
     return frozenset(zip(*(parts[at:] for at in range(length)), strict=False))
@@ -123,14 +123,14 @@ def _shingles(body: str) -> frozenset[tuple[str, ...]]:
 PAGES, SITES = 50_000, 200
 PARTS = 4
 _INDEX, _FOREST = "benchmark-day", "benchmark-day-forest"
-# How many pages a design was on before: from, and to (exclusive).
+# Ranges of the number of earlier pages with a design: from, and to (exclusive).
 _AGES = ((0, 5), (5, 10), (10, 50), (50, 200), (200, None))
 _MILLION = 1e6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Quality:
-    """How clusters stand against the truth, for some of the pages."""
+    """Precision and recall of clusters, for some of the pages."""
 
     table: str
     case: str
@@ -149,15 +149,15 @@ class Quality:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Quarter:
-    """What a quarter of the pages took."""
+    """The time and memory that a quarter of the pages took."""
 
     table: str
     case: str
-    # In memory.
+    # Clustering in memory.
     clustered: Usage
-    # Into Elasticsearch, by a process that opened the forest for this quarter.
+    # Feeding to Elasticsearch, by a new process that opened the forest.
     fed: Fed
-    # After it.
+    # The state after the quarter.
     learned: LearnedStats
 
     def cells(self) -> dict[str, str]:
@@ -178,7 +178,7 @@ class Quarter:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Of one run of the day."""
+    """The outcome of one run."""
 
     quality: list[Quality]
     quarters: list[Quarter]
@@ -188,7 +188,7 @@ class Outcome:
 
 
 def day(run: Run) -> Sequence[Quality | Quarter]:
-    """Let a crawler bring the pages of a day, and score the clusters that come of it."""
+    """Crawl the pages of a day, and score their clusters."""
     with server.client(run, lifetime_s=3_600) as client:
         outcome = outcome_of(client, pages=run.size(PAGES), sites=SITES)
     print(f"{outcome.differences} pages have another root in Elasticsearch than in memory")
@@ -196,7 +196,7 @@ def day(run: Run) -> Sequence[Quality | Quarter]:
 
 
 def outcome_of(client: Elasticsearch, *, pages: int, sites: int) -> Outcome:
-    """Cluster so many pages in memory, and feed them in four parts, with restarts, into Elasticsearch."""
+    """Cluster pages in memory, and feed them to Elasticsearch in four parts, with a restart between parts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pages.jsonl"
         facts = _Facts()
@@ -217,7 +217,7 @@ def outcome_of(client: Elasticsearch, *, pages: int, sites: int) -> Outcome:
 
 
 class _Facts:
-    """What is known of each page."""
+    """The age, the design and the loss of each page."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, bool]] = []
@@ -234,7 +234,7 @@ class _Facts:
 
 
 def _written(pages: Iterable[CrawledPage], path: Path) -> Iterator[CrawledPage]:
-    """Write pages to a file as they come."""
+    """Write pages to a file, and pass them on."""
     with path.open("w", encoding="utf-8") as file:
         for page in pages:
             file.write(json.dumps(page.article, ensure_ascii=False) + "\n")

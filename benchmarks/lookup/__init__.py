@@ -1,1 +1,1 @@
-"""The schemes by which fingerprints within three bits are looked up, side by side."""
+"""A comparison of the schemes by which fingerprints within three bits are looked up."""

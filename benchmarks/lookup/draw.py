@@ -1,6 +1,6 @@
 """Draw the figures of docs/lookup.md from the file of results: ``python -m benchmarks.lookup.draw``.
 
-Another folder than docs, and another kind of file than SVG, may follow.
+Optional arguments are a folder, by default docs, and a format, by default SVG.
 """
 
 import sys
@@ -37,12 +37,12 @@ _COLOURS = dict(
     )
 )
 _SIZE = (9, 4.5)
-# Of what is drawn at one size, the first that was measured.
+# Charts of a single size use the first of these sizes that was measured.
 _SIZES = ("1,000,000", "100,000")
 
 
 def draw(folder: Path, kind: str = "svg") -> None:
-    """Write the figures to a folder, as files of a kind, such as SVG."""
+    """Write the figures to a folder, as files in a format such as SVG."""
     kept = results.load(results.QUOTED)
     measured, elastic = rows_of(kept, MEMORY), rows_of(kept, ELASTIC)
     calculated = [row.cells() for row in calculate([Lookup.of(row, table=MEMORY) for row in measured])]
@@ -52,7 +52,7 @@ def draw(folder: Path, kind: str = "svg") -> None:
         "lookup-time": _by_size(measured, calculated, LOOKUP, "µs an arrival, in memory"),
         "lookup-elasticsearch": _by_size(elastic, [], LOOKUP, "µs an arrival, in Elasticsearch"),
     }
-    # The same file whenever it is drawn.
+    # Write the same bytes in every run.
     with rc_context({"svg.hashsalt": "lookup"}):
         for name, figure in figures.items():
             metadata = {"Date": None} if kind == "svg" else None
@@ -81,7 +81,7 @@ def _where_to_pay(memory: Sequence[Cells], elastic: Sequence[Cells]) -> Figure:
 
 
 def _by_size(measured: Sequence[Cells], calculated: Sequence[Cells], column: str, label: str) -> Figure:
-    """Draw a column against the number of fingerprints: measured ones as points, calculated ones as lines."""
+    """Draw a column against the number of fingerprints, with measured points and calculated lines."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     for panel, kind in zip(figure.subplots(1, 2, sharex=True, sharey=True), (UNIFORM, REAL), strict=True):
         for scheme, colour in _COLOURS.items():

@@ -1,4 +1,4 @@
-"""Fingerprints to look up: uniform ones, and such as real sentences have."""
+"""Fingerprints to look up: uniform ones, and ones distributed like those of real sentences."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,20 +14,20 @@ Draw = Callable[[int, np.random.Generator], Fingerprints]
 
 _SENTENCE = re.compile(r"(?<=[。！？!?])|(?<=\.)\s|\n")
 _LEAST_LETTERS = 15
-# Bits that are taken from another sentence: one of 2**3.
+# One bit in 2**3 is taken from another sentence.
 _MIXED_HALVINGS = 3
 _MOST_FLIPPED_BITS = 3
 
 
 def kinds() -> Mapping[str, Draw]:
-    """Return how fingerprints are drawn, by kind."""
+    """Return the functions that draw fingerprints, by kind."""
     held = sentences()
 
     def resampled(count: int, random: np.random.Generator) -> Fingerprints:
-        """Draw sentences with replacement, and replace each bit, one in eight, by that of another one.
+        """Draw sentences with replacement, and replace one bit in eight by that of another sentence.
 
-        So each bit is 1 as often as in sentences, bits depend on each other nearly as much, and there are
-        families of texts with much in common. Fingerprints of one family are some 7 bits apart.
+        So each bit is 1 as often as in sentences, bits are nearly as dependent on each other, and there are
+        families of similar texts. Fingerprints of one family are about 7 bits apart.
         """
         mixed = np.full(count, 2**64 - 1, np.uint64)
         for _ in range(_MIXED_HALVINGS):
@@ -53,7 +53,7 @@ def sentences() -> Fingerprints:
 
 
 def arriving(held: Fingerprints, draw: Draw, count: int, random: np.random.Generator) -> Fingerprints:
-    """Return arrivals: each other is within three bits of something held, and the others are new."""
+    """Return arrivals: every second one is within three bits of a stored fingerprint, the others are new."""
     batch = draw(count, random)
     near = random.choice(held, -(-count // 2))
     for _ in range(_MOST_FLIPPED_BITS):

@@ -20,7 +20,7 @@ from esdedup.fingerprint.simhash import to_hex
 _HUNDRED_THOUSAND, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
 _INDEX = "benchmark-schemes"
 _BATCH, _ROUNDS = 1_000, 5
-# Arrivals of a request, for what takes long; and the fingerprints that can be held with all variants.
+# Arrivals in a request, for slow schemes; and the number of fingerprints that fit with all variants.
 _FEWER = {EXHAUSTIVE: 1, EXPANSION: 1}
 _WITH_VARIANTS = 100
 _BULK, _BULK_WITH_VARIANTS = 5_000, 5
@@ -39,7 +39,7 @@ _NEAREST = 100
 
 
 def layouts_elastic(run: Run) -> list[Lookup]:
-    """Measure each scheme at 100 thousand."""
+    """Measure each scheme at 100,000 fingerprints."""
     with server.client(run, lifetime_s=4 * 3_600, heap="2g") as client:
         rows = _schemes(client, run.size(_HUNDRED_THOUSAND))
         for kind, draw in fingerprints.kinds().items():
@@ -48,13 +48,13 @@ def layouts_elastic(run: Run) -> list[Lookup]:
 
 
 def layouts_elastic_million(run: Run) -> list[Lookup]:
-    """Measure each scheme at a million."""
+    """Measure each scheme at a million fingerprints."""
     with server.client(run, lifetime_s=8 * 3_600, heap="2g") as client:
         return _schemes(client, run.size(_MILLION))
 
 
 def layouts_elastic_large(run: Run) -> list[Lookup]:
-    """Measure the layouts at ten million, with real fingerprints."""
+    """Measure the layouts at ten million real fingerprints."""
     with server.client(run, lifetime_s=12 * 3_600, heap="2g") as client:
         draw = fingerprints.kinds()["real"]
         return [_measured(client, scheme, "real", draw, run.size(_LARGE)) for scheme in TABLES]
@@ -79,7 +79,7 @@ def _measured(
     random, size = np.random.default_rng(3), _FEWER.get(scheme, min(_BATCH, count))
     counts: list[int] = []
     spent_s = []
-    # The first one warms up.
+    # The first round warms up.
     for _ in range(1 + _ROUNDS):
         batch = fingerprints.arriving(held, draw, size, random)
         spent_s.append(duration_s(lambda batch=batch: counts.append(_search(client, scheme, batch))))
@@ -115,11 +115,11 @@ def _store(client: Elasticsearch, scheme: Scheme, held: Fingerprints) -> None:
 
 
 def _search(client: Elasticsearch, scheme: Scheme, batch: Fingerprints) -> int:
-    """Search for a batch; return how many fingerprints were read, and check that the near ones are."""
+    """Search for a batch, check that a near fingerprint was read, and return how many were."""
     values: set[int] = set()
     for query in _queries(scheme, batch):
         body = {"query": query, "docvalue_fields": ["value"]}
-        # The nearest have the highest scores; the search for these matches everything.
+        # Exhaustive search matches everything, and gives the nearest fingerprints the highest scores.
         pages = (
             [client.search(index=_INDEX, size=_NEAREST, **body)["hits"]["hits"]]
             if scheme.layout is None
@@ -127,7 +127,7 @@ def _search(client: Elasticsearch, scheme: Scheme, batch: Fingerprints) -> int:
         )
         for hits in pages:
             values.update(hit["fields"]["value"][0] for hit in hits)
-    # Each other arrival is near something that is held.
+    # The first arrival, and every second one, is near a stored fingerprint.
     read = np.array(sorted(values), np.int64).view(np.uint64)
     assert len(read)
     assert np.bitwise_count(batch[0] ^ read).min() <= 3
@@ -145,7 +145,7 @@ def _queries(scheme: Scheme, batch: Fingerprints) -> Iterator[Query]:
 
 
 def _found_by(scheme: Scheme, some: Fingerprints) -> Iterator[dict[str, object]]:
-    """Yield the field by which each fingerprint is found."""
+    """Yield the indexed field of each fingerprint."""
     if scheme.layout is None:
         yield from ({"bits": one} for one in to_hex(some))
     else:
@@ -155,7 +155,7 @@ def _found_by(scheme: Scheme, some: Fingerprints) -> Iterator[dict[str, object]]
 def _terms(
     scheme: Scheme, some: Fingerprints, keys_of: Callable[[Fingerprints, int], Fingerprints]
 ) -> list[list[str]]:
-    """Return terms as a layout has them: the number of the table, then the key."""
+    """Return terms in the form of a layout: the number of the table, then the key."""
     assert scheme.layout is not None
     columns = [
         [[f"{table:x}{key:x}" for key in own] for own in keys_of(some, table).tolist()]

@@ -19,7 +19,7 @@ SIZES = (100_000, 1_000_000, 10_000_000)
 OURS = "esdedup in memory: four blocks, growing"
 _MOST_DISTANCE_BITS = 3
 _BATCH, _ROUNDS = 1_000, 5
-# Arrivals of a round, for what takes long; and the fingerprints that can be held with all variants.
+# Arrivals in a round, for slow schemes; and the number of fingerprints that fit with all variants.
 _FEWER = {EXHAUSTIVE: 20, EXPANSION: 50}
 _WITH_VARIANTS = 1_000
 _ADDED_AT_ONCE = 50_000
@@ -31,7 +31,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _KEYS_AT_ONCE, _VALUES_AT_ONCE = 1 << 16, 1 << 22
 
 Found = tuple[int, set[tuple[int, int]]]
-"""How many candidates were read, and arrivals with what is near them."""
+"""The number of candidates that were read, and pairs of an arrival's position and a value near it."""
 Search = Callable[[Fingerprints], Found]
 
 
@@ -58,7 +58,7 @@ def _measured(scheme: Scheme, kind: str, held: Fingerprints, draw: fingerprints.
 
 
 def _variants(kind: str, draw: fingerprints.Draw) -> Lookup:
-    """Measure the scheme that stores 43,745 keys of a fingerprint, at a size at which that is possible."""
+    """Measure the scheme that stores 43,745 keys for each fingerprint, at a size that fits into memory."""
     held = draw(_WITH_VARIANTS, np.random.default_rng(1))
     made: list[Tables] = []
     stored_s = duration_s(lambda: made.append(Tables(ALL_VARIANTS, held)))
@@ -144,7 +144,7 @@ class Tables:
         return read, found
 
     def _read(self, batch: Fingerprints) -> Iterator[tuple[np.ndarray, Fingerprints, int]]:
-        """Yield positions in a batch with what is read for them, and how much of that has an asked key."""
+        """Yield positions in a batch, values that may be near them, and the number of candidates read."""
         if self._scheme.layout is None:
             for at, one in enumerate(batch):
                 near = np.flatnonzero(np.bitwise_count(self._held ^ one) <= _MOST_DISTANCE_BITS)
@@ -152,14 +152,14 @@ class Tables:
         for number, table in enumerate(self._tables):
             asked = self._scheme.asked(batch, number)
             for places, values in table.read(asked.ravel()):
-                # Other keys of the bucket are no candidates, but cost time as these do.
+                # Values of other keys in the bucket are not candidates, but take as much time.
                 apart = np.bitwise_count(self._scheme.own(values, number) ^ asked.ravel()[places])
                 fits = apart <= self._scheme.stored_distance_bits
                 yield places[fits] // asked.shape[1], values[fits], int(fits.sum())
 
 
 class HashTable:
-    """Fingerprints by key: those of a bucket stand one after the other."""
+    """Fingerprints by key; the fingerprints of a bucket are adjacent."""
 
     def __init__(self, keys: Fingerprints, values: Fingerprints, *, width_bits: int) -> None:
         """Make a table of keys and values, ``(n,)`` each; keys have `width_bits`."""
@@ -175,12 +175,12 @@ class HashTable:
         return self._values.nbytes + self._starts.nbytes
 
     def read(self, keys: Fingerprints) -> Iterator[tuple[npt.NDArray[np.int64], Fingerprints]]:
-        """Yield what is in the buckets of `keys`, some at a time: positions in `keys`, and values."""
+        """Yield the contents of the buckets of `keys` in chunks: positions in `keys`, and values."""
         for first in range(0, len(keys), _KEYS_AT_ONCE):
             buckets = self._bucket(keys[first : first + _KEYS_AT_ONCE])
             starts = self._starts[buckets].astype(np.int64)
             ends = np.cumsum(self._starts[buckets + 1] - starts)
-            # Cut where more values than a few million would be read together.
+            # Split before more than a few million values would be read together.
             cuts = np.searchsorted(ends, np.arange(0, ends[-1], _VALUES_AT_ONCE), "right")
             for start, stop in zip(cuts, [*cuts[1:], len(ends)], strict=True):
                 counts = np.diff(ends[start:stop], prepend=ends[start - 1] if start else 0)

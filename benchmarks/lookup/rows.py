@@ -1,7 +1,7 @@
 """Rows of the comparison of schemes: measured, calculated, and as tables of docs/lookup.md.
 
-What is calculated follows from the formulas of `schemes` and two unit costs: an arrival costs the time of its
-keys, as measured at the largest size, and time for each candidate, as measured where these are many.
+Calculated values follow from the formulas of `schemes` and two unit costs: the time for an arrival's keys,
+measured at the largest size, and the time for a candidate, measured where there are many.
 """
 
 import dataclasses
@@ -22,22 +22,22 @@ _SIZES = tuple(10**power for power in range(5, 11))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Lookup:
-    """What one scheme takes at one size. None for what was not measured."""
+    """The costs of one scheme at one size; None if they were not measured."""
 
     table: str
     kind: str
     scheme: str
     fingerprints: int
-    # Fingerprints that an arrival reads to find those that are near it.
+    # The number of fingerprints that are read to find those near an arrival.
     candidates: float | None = None
-    # Time of a look-up, and of storing a fingerprint as part of all of them.
+    # The time of a look-up, and the time of storing all fingerprints divided by their number.
     lookup_us: float | None = None
     store_us: float | None = None
     bytes_each: float | None = None
 
     @classmethod
     def of(cls, cells: Cells, *, table: str) -> Self:
-        """Read what `cells` has written."""
+        """Parse a row that `cells` returned."""
         return cls(
             table=table,
             kind=cells["kind"],
@@ -62,7 +62,7 @@ class Lookup:
 
 
 def figure(value: float | None) -> str:
-    """Return a number with some three digits that count."""
+    """Format a number with about three significant digits."""
     if value is None:
         return ""
     if value >= 100:
@@ -72,12 +72,12 @@ def figure(value: float | None) -> str:
 
 
 def number(cell: str) -> float | None:
-    """Return the number that `figure` has made a cell of."""
+    """Parse a cell that `figure` returned."""
     return float(cell.replace(",", "")) if cell else None
 
 
 def calculated(measured: Sequence[Lookup]) -> list[Lookup]:
-    """Return what each scheme takes of uniform fingerprints that are not near the arrival."""
+    """Calculate the costs of each scheme with uniform fingerprints, none of which is near the arrival."""
     uniform = [row for row in measured if row.kind == UNIFORM]
     by_scheme = {scheme.name: [row for row in uniform if row.scheme == scheme.name] for scheme in SCHEMES}
     candidate_us = _candidate_us(by_scheme[BLOCKS.name])
@@ -88,7 +88,7 @@ def calculated(measured: Sequence[Lookup]) -> list[Lookup]:
             scheme=scheme.name,
             fingerprints=size,
             candidates=scheme.candidates(size),
-            # With all variants, only so few could be measured that they fit into the processor's cache.
+            # With all variants, only sizes that fit into the processor's cache could be measured.
             lookup_us=None if scheme == ALL_VARIANTS else _lookup_us(scheme, size, by_scheme, candidate_us),
             bytes_each=scheme.memory_bytes(size),
         )
@@ -98,7 +98,7 @@ def calculated(measured: Sequence[Lookup]) -> list[Lookup]:
 
 
 def _candidate_us(rows: Sequence[Lookup]) -> float:
-    """Return the time of a candidate: what more of them cost from the second largest size to the largest."""
+    """Return the time of a candidate, from the difference between the two largest sizes."""
     smaller, larger = sorted(rows, key=lambda row: row.fingerprints)[-2:]
     assert larger.lookup_us is not None
     assert smaller.lookup_us is not None
@@ -120,15 +120,15 @@ def _lookup_us(
 
 
 def rows_of(kept: Mapping[str, Result], table: str) -> list[Cells]:
-    """Return the rows of a table, of all sizes."""
+    """Return the rows of a table for all sizes."""
     return [row for name in _BENCHMARKS[table] if name in kept for row in kept[name].tables.get(table, [])]
 
 
 def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
-    """Yield a row for each scheme, of real fingerprints: at each size, and storing at the largest."""
+    """Yield a row for each scheme with real fingerprints: look-ups at each size, storage at the largest."""
     chosen = [row for row in rows_of(kept, table) if row["kind"] == REAL]
     schemes = list(dict.fromkeys(row["scheme"] for row in chosen))
-    # Not those at which one scheme alone was measured, since it could not be at others.
+    # Sizes at which only one scheme was measured are left out, because it could not be measured at others.
     sizes = [
         size
         for size in dict.fromkeys(row["fingerprints"] for row in chosen)

@@ -1,4 +1,4 @@
-"""What each scheme stores and asks for, and what follows from that. No measurement."""
+"""The keys that each scheme stores and asks for, and the costs that follow from them without measurement."""
 
 import dataclasses
 import functools
@@ -13,20 +13,20 @@ from esdedup.fingerprint.bands import ARTICLES, NODES, WIDTH_BITS, BitRange, Lay
 Fingerprints = npt.NDArray[np.uint64]
 
 VALUE_BYTES, START_BYTES = 8, 4
-"""Of a fingerprint in a hash table, and of the place where a bucket begins."""
+"""The size of a fingerprint in a hash table, and of the position at which a bucket begins."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """Fingerprints are stored under keys, and what is near one is found by the keys that are asked for.
+    """A way to store fingerprints under keys, and to find near fingerprints by asking for keys.
 
-    Two fingerprints within 3 bits must have a stored and an asked key in common.
+    If two fingerprints are within 3 bits, a stored key of one must equal an asked key of the other.
     """
 
     name: str
     # None for exhaustive search.
     layout: Layout | None
-    # Keys within so many bits of a fingerprint's own are stored. Which are asked for, the layout says.
+    # Keys within this many bits of a fingerprint's own are stored. The layout decides which are asked for.
     stored_distance_bits: int = 0
 
     @property
@@ -49,10 +49,10 @@ class Scheme:
         return count * sum(stored * asked / 2.0**width for width, stored, asked in self._counts())
 
     def memory_bytes(self, count: float) -> float:
-        """Return what hash tables of `count` fingerprints take at most, for each of them.
+        """Return the most bytes that hash tables of `count` fingerprints take for each of them.
 
-        A table has the fingerprints themselves, in the order of their buckets, and where each bucket begins;
-        it has as many buckets as entries at most. From 2**32 entries the beginnings take twice as much.
+        A table contains the fingerprints in the order of their buckets, and the position at which each bucket
+        begins. It has at most as many buckets as entries. From 2**32 entries, positions are twice as large.
         """
         if self.layout is None:
             return VALUE_BYTES
@@ -67,7 +67,7 @@ class Scheme:
         return self._around(fingerprints, table, self.stored_distance_bits)
 
     def asked(self, fingerprints: Fingerprints, table: int) -> npt.NDArray[np.uint64]:
-        """Return the keys that fingerprints, ``(n,)``, ask a table for: ``(n, keys)``."""
+        """Return the keys for which fingerprints, ``(n,)``, ask a table: ``(n, keys)``."""
         assert self.layout is not None
         return self._around(fingerprints, table, self.layout.asked_distance_bits)
 
@@ -81,7 +81,7 @@ class Scheme:
         return keys
 
     def width(self, table: int) -> int:
-        """Return the bits of a table's keys."""
+        """Return the number of bits of a table's keys."""
         assert self.layout is not None
         return sum(stop - start for start, stop in self.layout.tables[table])
 
@@ -92,7 +92,7 @@ class Scheme:
         return found
 
     def _counts(self) -> Iterator[tuple[int, int, int]]:
-        """Yield for each table the bits of its keys, and how many are stored and asked for."""
+        """Yield for each table the bits of its keys, and how many keys are stored and asked for."""
         if self.layout is None:
             return
         for table in range(len(self.layout.tables)):
@@ -108,7 +108,7 @@ class Scheme:
 def differences_within(width: int, distance_bits: int) -> npt.NDArray[np.uint64]:
     """Return all values of `width` bits with at most `distance_bits` bits set, fewer bits first: uint64.
 
-    A value XOR these is all values within that distance. Not to be written to.
+    XOR with a value gives all values within that distance. The array is read-only.
     """
     values = [
         sum(1 << bit for bit in bits)
@@ -137,7 +137,7 @@ def _two_levels(block_width: int, piece_width: int) -> Layout:
 
 
 def _ranges(bits: Sequence[int]) -> list[BitRange]:
-    """Return ascending bits as ranges; those of a piece may lie on both sides of its block."""
+    """Return ascending bits as ranges; the bits of a piece may be on both sides of its block."""
     jumps = [0, *(at for at in range(1, len(bits)) if bits[at] != bits[at - 1] + 1), len(bits)]
     return [(bits[one], bits[other - 1] + 1) for one, other in itertools.pairwise(jumps)]
 
@@ -154,5 +154,5 @@ LEVELS = Scheme(name="4x(16+12): two levels", layout=_two_levels(16, 12))
 TWO_HALVES = Scheme(name="2x32~1: halves within one bit", layout=ARTICLES)
 
 TABLES = (BLOCKS, PAIRS, LEVELS, TWO_HALVES)
-"""The layouts: a forest has the second for nodes that are searched for, and the last for articles."""
+"""The layouts. A forest uses the second one for nodes that are searched for, and the last for articles."""
 SCHEMES = (EXHAUSTIVE, EXPANSION, ALL_VARIANTS, *TABLES)

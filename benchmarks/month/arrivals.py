@@ -1,4 +1,4 @@
-"""Days of pages: a daily rhythm, reprints, boilerplate, pages that are fetched again, and a hot story."""
+"""Days of pages with a daily rhythm, reprints, boilerplate, pages that are fetched again, and a hot story."""
 
 import dataclasses
 import heapq
@@ -12,25 +12,25 @@ from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, 
 
 BEGINNING = datetime(2026, 3, 2, tzinfo=UTC)
 _DAY = timedelta(days=1)
-# How many articles come in each hour of a day, against each other.
+# The relative numbers of articles in the hours of a day.
 _RHYTHM = (3, 2, 1, 1, 1, 2, 4, 6, 8, 9, 9, 8, 8, 8, 8, 8, 7, 7, 6, 5, 5, 5, 4, 4)
 _SITES = 200
-# The share of the stories that other sites reprint; how fast larger numbers of sites get rarer; when they do.
+# The share of stories that other sites reprint, how fast larger numbers of sites become rarer, and the most.
 _REPRINTED, _TAIL, _MOST_REPRINTS = 0.3, 1.4, 40
 _MEAN_LAG = timedelta(hours=6)
 _MOST_LAG = timedelta(days=3)
-# The share of the pages that are fetched again as they are.
+# The share of pages that are fetched again unchanged.
 _AGAIN = 0.02
 HOT_DAY = 17
-"""On this day, from 0, one story is everywhere."""
+"""The day, from 0, on which many sites print one story."""
 _HOT_HOUR = timedelta(hours=9)
-# Of the articles of a day; over so much time.
+# The hot story's articles as a share of a day's articles, and the time over which they appear.
 _HOT_SHARE, _HOT_TIME = 0.2, timedelta(hours=30)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Arrival:
-    """A page as it comes."""
+    """A page, and when it arrives."""
 
     when: datetime
     article: dict[str, str]
@@ -52,12 +52,12 @@ class _Planned:
     when: datetime
     site: _Site
     version: Version
-    # The page as it was printed before, if it is fetched again.
+    # The page as it was printed the first time, if it is fetched again.
     printed: dict[str, str] | None = None
 
 
 class Month:
-    """Arrivals by day; the same for the same arguments."""
+    """Generates the arrivals of each day. The same arguments give the same arrivals."""
 
     def __init__(self, articles_a_day: int, *, seed: int = 16) -> None:
         self._articles_a_day = articles_a_day
@@ -65,15 +65,15 @@ class Month:
         languages = [Language(name, seed) for name in SCRIPTS]
         self._sites: dict[Language, list[_Site]] = {language: [] for language in languages}
         for number in range(_SITES):
-            # Half of them in the first two languages.
+            # The first two languages have at least half of the sites.
             language = languages[number % 2] if number % 4 < 2 else languages[number % len(languages)]
             self._sites[language].append(_Site(number, language, chance))
         self._languages = [each for each, sites in self._sites.items() for _ in sites]
         self._number = 0
 
     def days(self, count: int) -> Iterator[list[Arrival]]:
-        """Yield the arrivals of each day in their order."""
-        # By time; those of one moment as they were planned.
+        """Yield the arrivals of each day, in order."""
+        # A heap by time, and by the order of planning at equal times.
         waiting: list[tuple[datetime, int, _Planned]] = []
         order = itertools.count()
 

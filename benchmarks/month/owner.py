@@ -1,4 +1,4 @@
-"""The owner of a forest in a process of its own, for which it is the time of the articles that come."""
+"""The owner of a forest in a child process, whose clock follows the times of arriving articles."""
 
 import dataclasses
 import itertools
@@ -27,7 +27,7 @@ _HOUR_MS = 3_600_000
 
 FOREST = "benchmark-month-forest"
 RETENTION = timedelta(days=7)
-# What comes in so much time is a batch.
+# Articles that arrive within this time form a batch.
 _BATCH_MS = _HOUR_MS // 2
 _MEMORY_BYTES = 2**33
 _WAIT_S = 120.0
@@ -38,19 +38,19 @@ _Result = TypeVar("_Result")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fed:
-    """What some arrivals took."""
+    """The costs of feeding some arrivals."""
 
     articles: int
-    # Of each batch: until its nodes and its articles were acknowledged.
+    # The duration of each batch, until its nodes and articles were acknowledged.
     batches_s: list[float]
     expiring_s: float
     expired: int
     contents: Contents
-    # Of the process.
+    # The memory of the process.
     resident_bytes: int
 
     def after(self, other: "Fed") -> "Fed":
-        """Return both, this one being the later."""
+        """Return the costs of both, where `other` is the earlier one."""
         return dataclasses.replace(
             self,
             articles=other.articles + self.articles,
@@ -61,10 +61,10 @@ class Fed:
 
 
 class Owner:
-    """Owns the forest until it is killed."""
+    """A process that owns the forest until it is killed."""
 
     def __init__(self, url: str) -> None:
-        # Nothing is imported from the main module's benchmarks.
+        # A spawned process does not inherit the imports of the main process.
         self._process = ProcessPoolExecutor(1, get_context("spawn"), _begin, (url,))
 
     def open(self) -> float:
@@ -76,7 +76,7 @@ class Owner:
         return self._call(_feed, arrivals, index)
 
     def kill(self) -> None:
-        """End the process as it is, without releasing the forest."""
+        """Kill the process, which cannot release the forest."""
         for process in list(self._process._processes.values()):
             process.kill()
         self._process.shutdown()
@@ -152,11 +152,11 @@ def _actions(batch: Sequence[Arrival], index: str, now_ms: int) -> Iterator[Arti
             action, WritableIndex(fields=Fields(), name=index), position=1, now_ms=now_ms, backfill=True
         )
         assert isinstance(read, ArticleAction)
-        # By the time of the month, which is not the clock's.
+        # Use the time of the simulated month instead of the clock.
         yield dataclasses.replace(read, dated_ms=now_ms)
 
 
-# Of the process of an owner.
+# Set in the process of an owner.
 _feeder: _Feeder
 
 

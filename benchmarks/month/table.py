@@ -1,4 +1,4 @@
-"""The benchmark `month` as a table, and as a picture: `python -m benchmarks.month.table` draws it."""
+"""The benchmark `month` as a table and as a picture, which `python -m benchmarks.month.table` draws."""
 
 import dataclasses
 import statistics
@@ -21,22 +21,22 @@ from esdedup.elastic.article_indices import Articles
 ARTICLES_A_DAY = 10_000
 DAYS = 30
 TABLE, FLAT = "month", "month: is it flat?"
-# On these days, from 0, the owner is killed in the middle of the day, and another takes the forest.
+# On these days, from 0, the owner is killed halfway through, and another process takes over the forest.
 KILLED_DAYS = (5, 12, 19, 26)
 _INDEX = "benchmark-month"
-# The first retention is over; then two weeks, without and with the last days.
+# The first day that is compared, after the end of the first retention.
 _FIRST = RETENTION.days + 2
 _MEGABYTE = 1e6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Day:
-    """What one day took, and what was held at its end."""
+    """The costs of one day, and the state at its end."""
 
     table: str
     number: int
     fed: Fed
-    # Until another owner had all nodes in memory; None if there was none.
+    # The time until the next owner had all nodes in memory; None if the owner was not killed.
     opening_s: float | None
     forest_bytes: int
     documents: int
@@ -44,17 +44,17 @@ class Day:
 
     @property
     def node_bytes(self) -> int:
-        """The memory of nodes and pages."""
+        """The memory of nodes and content hashes."""
         return self.fed.contents.memory_bytes - self.fed.contents.learned_bytes
 
     @property
     def articles_a_second(self) -> float:
-        """With the time for deletions."""
+        """The rate of feeding, including the time for deletions."""
         return self.fed.articles / (sum(self.fed.batches_s) + self.fed.expiring_s)
 
     @property
     def batch_ms_an_article(self) -> float:
-        """Batches have what came in half an hour, so their times are compared by article."""
+        """The time of a batch per article, because batches of half an hour differ in size."""
         return sum(self.fed.batches_s) / self.fed.articles * 1_000
 
     @property
@@ -95,7 +95,7 @@ def month(run: Run) -> Sequence[Day | Row]:
 
 
 def days_of(client: Elasticsearch, *, articles_a_day: int, days: int = DAYS) -> Iterator[Day]:
-    """Yield what each day took."""
+    """Yield the costs of each day."""
     url = server.url_of(client)
     _delete(client)
     owner = Owner(url)
@@ -122,7 +122,6 @@ def days_of(client: Elasticsearch, *, articles_a_day: int, days: int = DAYS) -> 
 
 def flatness(days: Sequence[Day]) -> Iterator[Row]:
     """Compare the second half of the days after the first retention with the first half."""
-    # The hot story is a node of its own day, and stays for a retention.
     after = days[_FIRST:]
     half = len(after) // 2
     if not half:
@@ -184,7 +183,7 @@ _PANELS: Sequence[tuple[str, Sequence[str]]] = (
 
 
 def draw(days: Sequence[Mapping[str, str]], path: Path) -> None:
-    """Write a picture, of the kind that the name of its file says.
+    """Write a picture in the format that the suffix of its file names.
 
     Args:
         days: The rows of the table.
@@ -221,10 +220,10 @@ def _style(panel: Axes, title: str, *, has_legend: bool) -> None:
 
 
 def main(path: Annotated[Path, typer.Argument(help="A PNG or SVG file.")] = PATH) -> None:
-    """Draw the month as it was kept."""
+    """Draw the month from the file of results."""
     kept = results.load(results.QUOTED)
     if TABLE not in kept:
-        raise typer.BadParameter("there is no month in the file of results: run it with --keep")
+        raise typer.BadParameter("the file of results has no month: run the benchmark with --keep")
     draw(kept[TABLE].tables[TABLE], path)
 
 

@@ -77,7 +77,7 @@ def demo(
         with connect(cluster.url) as client:
             # Stop a previous sidecar before its forest is deleted.
             stop_sidecar(data)
-            # With a language, a search for "ferries" also finds "ferry". That of a user's file is unknown.
+            # With a language, a search for "ferries" finds "ferry"; a user's own file may have any language.
             _set_up(client, fields, language="en" if input_file is None else None)
             sidecar = start_sidecar(
                 data,

@@ -33,7 +33,7 @@ def adopt(
     sidecar: Annotated[str | None, typer.Option(metavar="URL")] = None,
     sidecar_token: Annotated[
         str | None,
-        typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="The sidecar's token; better in the environment."),
+        typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="The sidecar's token; prefer the environment."),
     ] = None,
     json: options.Json = False,
     forest: options.FedForest,

@@ -240,7 +240,7 @@ def _print_as_overrides(found: BoilerplateBySite) -> None:
     """Print boilerplate as a file of overrides, with all other information in comments."""
     typer.echo(f"# Boilerplate in the latest {found.articles:,} articles, as overrides.")
     if not found.is_complete:
-        typer.echo("# Not all passages were counted, since too many are different.")
+        typer.echo("# Some passages were not counted, since there are too many different ones.")
     for site in found.sites:
         name = "no site" if site.site is None else printable(site.site)
         typer.echo(f"\n# {name}: {site.articles:,} articles, {site.learned:,} passages are boilerplate")

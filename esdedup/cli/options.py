@@ -98,7 +98,7 @@ class FieldNames(settings.FieldNames):
         return dataclasses.replace(others, **names)
 
     def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
-        """Return the names for some indices; None if no option was given, so that the library finds them."""
+        """Return the names for some indices; None without options, since the library reads them itself."""
         from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 

@@ -341,7 +341,7 @@ def _print_found(
     table.add_column(name, justify="right", no_wrap=True)
     table.add_column("published", no_wrap=True)
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
-    # The widest heading of the first column, the time, gaps and edges.
+    # The width of all other columns: the widest first heading, the time, gaps and edges.
     taken = sum(map(len, ("articles", "2026-01-01 00:00?", 4 * "   ", "  "))) + _SOURCE_WIDTH + longest_id
     width = max(_MIN_TITLE_WIDTH, console().width - taken)
     table.add_column("title", max_width=width, no_wrap=True, overflow="ellipsis")
@@ -351,7 +351,7 @@ def _print_found(
     if rows:
         show(table)
     if any(_is_doubtful(article) for _, article in rows):
-        show(f"{_DOUBT} implausible: sorted and counted by the time of arrival")
+        show(f"{_DOUBT} implausible date: sorted and counted by the time of arrival")
     print_lines(lines)
     if cursor is not None:
         show(f"next page: --after {cursor}", wrap=False)

@@ -22,7 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise SettingError(
             f"cannot listen on {host} port {port}: {error.strerror}; --port 0 picks a free port"
         ) from error
-    # Without it, a body may wait 40 ms for the acknowledgement of the head. asyncio does not set it here.
+    # Otherwise a body may wait 40 ms until the head is acknowledged. asyncio does not set this option here.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 

@@ -161,9 +161,9 @@ class _Exchange:
 
 @dataclasses.dataclass(eq=False)
 class Guard:
-    """Refuses requests for unknown hosts, and requests by pages of other sites other than following a link.
+    """Refuses requests for unknown hosts, and requests from other sites' pages, except for followed links.
 
-    Browsers let any page send a body of the type ``text/plain`` to any address, so it could write articles.
+    Browsers let any page send a body of the type ``text/plain`` to any address, which could write articles.
     """
 
     app: ASGIApp

@@ -141,7 +141,7 @@ class ProblemDetails(BaseModel):
 
 
 def described(**statuses: str) -> dict[int | str, dict[str, Any]]:
-    """Return the error responses of an API description, by keyword such as ``s400``."""
+    """Return the error responses of an API description from keywords such as ``s400``."""
     content = {PROBLEM_TYPE: {"schema": ProblemDetails.model_json_schema()}}
     named = {int(status[1:]): text for status, text in statuses.items()}
     return {

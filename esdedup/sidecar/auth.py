@@ -60,7 +60,7 @@ class TokenGuard:
                 for name, value in scope["headers"]
                 if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER
             ]
-        # Compare all tokens, so that the time depends on none of them.
+        # Compare every token in constant time.
         matches = [secrets.compare_digest(each.strip(), self.token.encode()) for each in sent]
         if any(matches):
             return None

@@ -113,7 +113,7 @@ class Enriched(_Model):
     rejected: int
     """How many actions were rejected."""
     items: list[Item]
-    """In the order of the actions."""
+    """One item for each action, in the same order."""
 
 
 class TaughtPage(_Model):
@@ -204,7 +204,7 @@ def enrich_routes(
         require(asked.profile, profile, "profile")
         own = fields_given(asked) or unset.fields
         body = await unpacked(await request.body(), scope=request.scope, most_bytes=max_body_bytes)
-        # In a thread: large bodies would block the event loop.
+        # Use threads, since large bodies would block the event loop.
         items = await asyncio.to_thread(read_bulk, body, index=asked.index)
         unnamed = WritableIndex(fields=own)
         await enrichment.enrich(items, request.scope, unset=unnamed, backfill=asked.backfill)
@@ -220,7 +220,7 @@ def enrich_routes(
     async def enrich_one(
         request: Request, index: Annotated[str | None, Query(description=_INDEX)] = None
     ) -> Response:
-        """For pipelines that send one event per request: the answer is the article with its root.
+        """For pipelines that send one event per request: the body is an article; the answer adds its root.
 
         If the article is rejected, the answer is the error. Articles that arrive at the same time are decided
         together. `_id` is the id that the article will have.
@@ -245,7 +245,7 @@ def enrich_routes(
         of_profile: Annotated[str | None, Query(alias="profile")] = None,
         more: Annotated[bool, Query(description=_MORE)] = False,
     ) -> Learned:
-        """Learn without giving roots. Pages that were learned from or enriched before are skipped."""
+        """Learn from pages without giving roots; pages learned from or enriched before are skipped."""
         require(forest, enrichment.forest, "forest")
         require(of_profile, profile, "profile")
         _, given = await read_object(request, most_bytes=max_body_bytes)

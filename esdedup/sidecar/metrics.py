@@ -91,20 +91,18 @@ class Metrics:
         )
         self._items = counter(
             "bulk_items",
-            "Items of bulk requests with articles by status in Elasticsearch's answers, unless compressed.",
+            "Items of bulk requests with articles, by status; compressed answers are not counted.",
             status=_Status,
         )
 
         self.lease = of_forest("lease_held", "1 if this process owns the forest, else 0.")
-        self.nodes = of_forest("forest_nodes", "Nodes of the forest; 0 unless this process is its owner.")
-        self.pages = of_forest("forest_pages", "Content hashes that made no node; 0 unless the owner.")
+        self.nodes = of_forest("forest_nodes", "Nodes of the forest; 0 on a standby.")
+        self.pages = of_forest("forest_pages", "Content hashes that made no node; 0 on a standby.")
         self.memory = of_forest("forest_memory_bytes", "Memory of nodes, content hashes and the learner.")
         self.expired_nodes = counter("expired_nodes", "Expired nodes that were deleted.")
-        self.passages = of_forest(
-            "boilerplate_passages", "Passages learned as boilerplate; 0 unless this process is the owner."
-        )
+        self.passages = of_forest("boilerplate_passages", "Passages learned as boilerplate; 0 on a standby.")
         self.placeholders = of_forest(
-            "placeholders", "Clusters recognised as placeholders since the owner started; else 0."
+            "placeholders", "Clusters recognised as placeholders since the owner started; 0 on a standby."
         )
 
     def articles(self, counts: Mapping[ArticleKind, int]) -> None:

@@ -174,7 +174,7 @@ class OwnerThread:
         except EsdedupError as error:
             self._note_ownership(error)
             if isinstance(error, IndexNotReady):
-                # This is about the forest's index. Clients would read 409 as a conflict of their document.
+                # The error concerns the forest's index; clients would take 409 for a conflict of a document.
                 raise Refused(str(error), status=503, kind="forest_not_usable") from error
             raise
 

@@ -1,4 +1,4 @@
-"""Classifies requests by path: for the sidecar itself, writes of articles, or others for Elasticsearch.
+"""Classifies requests by path: requests to the sidecar itself, writes of articles, and all others.
 
 An index may be called ``metrics`` or ``v1``, so the sidecar's own paths match exactly, with exact methods.
 Their errors are problem details (RFC 9457); on all other paths, errors have Elasticsearch's format.
@@ -131,7 +131,7 @@ def without(query: bytes, names: Collection[str]) -> list[bytes]:
 
 
 def values_of(query: bytes) -> dict[str, str]:
-    """Return the decoded parameters of a query string; of repeated ones, the last."""
+    """Return the decoded parameters of a query string; if one is repeated, the last value."""
     parts = [each.partition(b"=") for each in _PARAMETERS.split(query.partition(b"#")[0])]
     return {_name(name): unquote_plus(value.decode(errors="replace")) for name, _, value in parts}
 

@@ -45,7 +45,7 @@ class Proxy(BaseRoute):
     upstream: Upstream
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:  # noqa: ARG002
-        """Match every request; uvicorn accepts only HTTP here."""
+        """Match every request."""
         return Match.FULL, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

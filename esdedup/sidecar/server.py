@@ -40,7 +40,7 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
         server = _Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
-        log.info("listening for articles of the forest %s at %s", settings.forest, address)
+        log.info("accepting articles for the forest %s at %s", settings.forest, address)
         on_listening(address)
         if not settings.is_loopback and settings.tls_cert_file is None:
             log.warning(

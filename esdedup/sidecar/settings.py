@@ -181,7 +181,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     # Clients reuse connections, and must retry if one is closed while they send.
     keep_alive_s: float = Field(default=600.0, ge=0, le=86_400)
     """Seconds after which an idle connection is closed."""
-    # Plus up to ten seconds of shutdown without Elasticsearch: within Kubernetes' default grace period.
+    # With up to ten more seconds if Elasticsearch is down, within Kubernetes' default grace period.
     shutdown_timeout_s: float = Field(default=20.0, ge=0, le=3_600)
     """Seconds after SIGTERM within which accepted requests must be answered."""
 

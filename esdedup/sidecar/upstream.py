@@ -177,7 +177,7 @@ class Upstream:
         """Hold the nodes at `urls`; raises `SettingError`.
 
         If all `max_connections` are in use, requests wait. `read_timeout_s` limits the time between two parts
-        of an answer. It may be long, for merges: TCP keep-alive detects a node that has vanished sooner.
+        of an answer. It may be long, for merges, since TCP keep-alive detects vanished nodes earlier.
         """
         if not urls:
             raise SettingError("urls names no server")
@@ -240,7 +240,7 @@ class Upstream:
         try:
             yield UpstreamAnswer(response, str(node))
         finally:
-            # Without effect if the body was read: its connection is in the pool again.
+            # No effect if the body was read, since the connection is then back in the pool.
             response.close()
 
     async def ask(

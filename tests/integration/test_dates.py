@@ -78,7 +78,7 @@ def test_implausible_dates_make_neither_head_nor_original(
     printed = capsys.readouterr().out
     assert "2099-01-01 00:00?" in printed
     assert printed.count("?") == 3
-    assert "? implausible: sorted and counted by the time of arrival" in printed
+    assert "? implausible date: sorted and counted by the time of arrival" in printed
 
 
 def test_pages_mark_implausible_dates(elasticsearch_url: str, index: str) -> None:

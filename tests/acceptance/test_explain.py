@@ -408,8 +408,8 @@ def test_an_article_that_stays_without_a_fingerprint(online: Run, feed: Any, exp
     people = online("explain", "notice", "a", "--index", index, "--forest", forest)
     assert people.code == 0
     words = " ".join(people.out.split())
-    assert "compared without a fingerprint, as it had none when it came" in words
-    assert "none; its page is remembered as one without" in words
+    assert "compared without a fingerprint, since it had none on arrival" in words
+    assert "none; its content hash is remembered, so the text gets none" in words
 
 
 def test_explain_reports_missing_articles(online: Run, run: Run, es: Elasticsearch, feed: Any) -> None:

@@ -248,7 +248,10 @@ def test_lists_without_enriched_articles_say_so(
     output.print_page(dedup.reader.list(index))
     printed = " ".join(capsys.readouterr().out.split())
     assert "0 rows for 0 articles" in printed
-    assert "3 more articles match, but are not enriched yet and in no row: index them again" in printed
+    assert (
+        "3 more articles match, but are not shown, since they are not enriched yet: index them again"
+        in printed
+    )
     shown = request(elasticsearch_url, index, "/").body
     assert "3 more articles match, but are not shown, because esdedup has not enriched them yet." in shown
     assert "There are no articles yet" not in shown

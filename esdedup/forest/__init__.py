@@ -1,7 +1,7 @@
-"""The forest of clusters: arrivals in, roots out that never change. Pure.
+"""The forest of clusters, which gives each arriving article a root that never changes. Pure.
 
-The laws are in the crate, in `core/src/forest/laws.rs`, over `Nodes` in memory; `store` is the contract of
-what keeps them, with a store without a server. May import `neighbours` and the rooms below it.
+The laws are in the crate (`core/src/forest/laws.rs`) and operate on `Nodes` in memory. `store` has the
+contract of a store, and a store in memory. May import `neighbours` and the packages below it.
 """
 
 from esdedup.forest.forest import Decision as Decision

@@ -1,4 +1,4 @@
-"""The forest: arrivals in, roots out; and which clusters outgrow what one story can have."""
+"""Assigns roots to batches of arrivals, and detects clusters that grow too large for one story."""
 
 import collections
 import functools
@@ -16,17 +16,18 @@ from esdedup.text.parsed import PassageFilter
 MOST_PLAUSIBLE_LEAVES = 1_024
 """The most leaves that a cluster of one story can have, inclusive.
 
-A leaf is a distinct text: copies add none. A story that every paper edits has some hundreds. A template,
-such as a weather report or a table of prices, or a sentence that many unrelated texts share adds a few
-leaves every day, without end. The limit is far from both, so few need to change it (`most_plausible_leaves`).
+A leaf is a distinct text, so copies add no leaves. A story that every paper edits has a few hundred leaves. A
+template, such as a weather report or a table of prices, or a sentence that many unrelated texts share, adds a
+few leaves every day, without end. The limit is far from both, so it rarely needs changing
+(`most_plausible_leaves`).
 """
 
 
 class Decision(NamedTuple):
-    """Assignments, which count once they are durable."""
+    """The assignments of a batch, which are valid once they are durable."""
 
     assignments: list[Assignment]
-    # Done when they are durable; raises why they could not be written.
+    # Done when the assignments are durable; has the error if they could not be written.
     written: Future[None]
 
 
@@ -38,11 +39,11 @@ def begin(
     articles: Iterable[str | None] = itertools.repeat(None),
     titles: Iterable[str | None] = itertools.repeat(None),
 ) -> PassageFilter:
-    """Begin a batch; return a filter that leaves boilerplate out of its pages in order, and learns from them.
+    """Begin a batch; return a filter that omits boilerplate from its pages, in order, and learns from them.
 
-    What a batch has taught is forgotten if it is neither decided nor learned from. Sites, the
-    names of articles on them, and titles are in the order of the pages. Overrides take precedence for the
-    passages that they name.
+    Boilerplate learned from a batch is forgotten unless the batch is decided or learned. `sites`, `articles`
+    (the articles' names on their sites) and `titles` are in the order of the pages. Overrides take
+    precedence.
     """
     store.begin()
     return functools.partial(
@@ -55,10 +56,10 @@ def begin(
 
 
 def decide(store: Store, arrivals: Arrivals, *, now_ms: int) -> Decision:
-    """Give every arrival of the batch that has begun its root, and begin to make that durable.
+    """Assign a root to every arrival of the current batch, and begin to write the assignments.
 
-    Roots do not depend on how arrivals are cut into batches. A time more than a day after `now_ms`, the
-    clock, is ignored.
+    The division of arrivals into batches does not affect their roots. Times more than a day after `now_ms`,
+    the clock, are ignored.
     """
     if not len(arrivals):
         return Decision([], completed())
@@ -69,25 +70,25 @@ def decide(store: Store, arrivals: Arrivals, *, now_ms: int) -> Decision:
 class Growth:
     """Counts, in memory, the leaves that assignments add to each cluster.
 
-    A count may be too low: earlier leaves are not in it, and slow clusters are forgotten when very many
-    grow. It may exceed the live leaves, since expired ones are not subtracted.
+    A count does not include leaves added before this object was created, or leaves of slow clusters that were
+    forgotten because very many clusters grew. It includes expired leaves.
     """
 
     def __init__(
         self, *, most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES, max_clusters: int = 100_000
     ) -> None:
-        """Report growth beyond a number of leaves, a power of two.
+        """Report growth beyond `most_plausible_leaves`, which must be a power of two.
 
-        When more clusters are counted than `max_clusters`, the half that has grown least is forgotten.
+        When more than `max_clusters` clusters are counted, the half with the fewest leaves is forgotten.
         """
         self._most_plausible_leaves = most_plausible_leaves
         self._max_clusters = max_clusters
         self._leaves: collections.Counter[str] = collections.Counter()
 
     def add(self, assignments: Iterable[Assignment]) -> list[tuple[str, int]]:
-        """Count assignments; return the roots that now exceed the limit, twice it, four times it and so on.
+        """Count assignments; return the roots that now exceed the limit, or twice, four times … the limit.
 
-        Each comes with the number that it exceeds; a number is reported once for each root.
+        Each root is returned with the number that it exceeds; a number is reported once per root.
         """
         passed = []
         for assignment in assignments:

@@ -13,12 +13,12 @@ from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Fingerprints
 
 NO_TIME = -(2**63)
-"""Stands for an unknown time where a number is needed; less than every time."""
+"""An unknown time, where a number is needed; it is less than any known time."""
 
 NO_PAGE = 0
-"""The id of a text without letters and digits: it never has a fingerprint, and is not remembered.
+"""The content hash of texts without letters and digits, which have no fingerprint and are not remembered.
 
-Any other text has this id by a chance of 1 in 2^64."""
+Any other text has this content hash with a probability of 1 in 2^64."""
 
 DEFAULT_RETENTION = timedelta(days=30)
 """The default retention."""
@@ -31,32 +31,32 @@ class Kind(enum.Enum):
 
     NEW_ROOT = "new_root"
     JOINED = "joined"
-    # Its page is remembered with a node, or its node existed already.
+    # The content hash is remembered with a node, or a live node has the same signature.
     KNOWN = "known"
-    # Its page is remembered without a node; or it has no fingerprint, and its page is not remembered.
+    # The content hash is remembered without a node; or it is not remembered, and there is no fingerprint.
     WITHOUT_FINGERPRINT = "without_fingerprint"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Arrivals:
-    """A batch of articles on their way into the forest."""
+    """A batch of articles to be assigned."""
 
-    # What the profile's relation compares, one row per arrival, in the profile's dtype.
+    # The signatures, one row per arrival, in the profile's dtype.
     signatures: npt.NDArray[Any]
-    # bool (n,): False for an article without a fingerprint: it takes a seq but makes no node.
+    # bool (n,): False for an article without a fingerprint, which gets a seq but no node.
     exist: npt.NDArray[np.bool_]
-    # uint64 (n,): the ids of their whole texts, `Fingerprints.pages`.
+    # uint64 (n,): the content hashes, from `Fingerprints.pages`.
     pages: npt.NDArray[np.uint64]
-    # int64 (n,), milliseconds since 1970, NO_TIME where none is known.
+    # int64 (n,), milliseconds since 1970; NO_TIME for an unknown time.
     times_ms: npt.NDArray[np.int64]
 
     @classmethod
     def of(
         cls, fingerprints: Fingerprints, *, times_ms: Sequence[int | None], origins: Iterable[int] = ()
     ) -> "Arrivals":
-        """Make a batch of fingerprints in the order of arrival, each with its time, None if not known.
+        """Create a batch from fingerprints in the order of arrival, each with its time, None if unknown.
 
-        `origins` are those of the articles, for a profile that compares them.
+        `origins` are the articles' origins, which are used only if the profile compares them.
         """
         signatures = fingerprints.signatures
         if signatures.dtype.names and (known := list(origins)):
@@ -74,22 +74,22 @@ class Arrivals:
 
 
 class Assignment(NamedTuple):
-    """The forest's answer for one arrival."""
+    """The result for one arrival."""
 
     kind: Kind
-    # The id of its node, which need not be that of its fingerprint if its page is remembered; None for
+    # The node's id, which may differ from the fingerprint if the content hash is remembered; None for
     # `WITHOUT_FINGERPRINT`.
     node: str | None
-    # The id of that node's root.
+    # The id of the node's root.
     root: str | None
     seq: int
-    # The forest's time at the assignment, not rounded; NO_TIME where none is known.
+    # The forest's time at the assignment, not rounded; NO_TIME if unknown.
     time_ms: int
-    # Its node's signature, as the forest keeps it. Meaningless without a node.
+    # The node's signature, as stored in the forest; meaningless without a node.
     signature: bytes
-    # The id of the root that its root is a part of; None if it is not a part.
+    # The id of an earlier root whose text contains that of the root; None if there is none.
     part_of: str | None = None
-    # The id of a root that came before, and is a part of its root; None if there is none.
+    # The id of an earlier root whose text is a part of that of the root; None if there is none.
     has_part: str | None = None
 
 
@@ -99,13 +99,13 @@ class State:
 
     # The `seq` of the last arrival.
     seq: int = 0
-    # The forest's time; NO_TIME until the first arrival that has one.
+    # The forest's time; NO_TIME until the first arrival with a time.
     time_ms: int = NO_TIME
-    # The first time that the forest knew: nodes made before it count as seen then.
+    # The first known time; nodes created before any time was known are treated as seen then.
     origin_ms: int = NO_TIME
 
     def after(self, other: "State") -> "State":
-        """Return the state of a forest that has passed through both states, in either order."""
+        """Combine two states of a forest, given in either order."""
         origins = {self.origin_ms, other.origin_ms} - {NO_TIME}
         return State(
             seq=max(self.seq, other.seq),
@@ -114,7 +114,7 @@ class State:
         )
 
     def until(self, latest_ms: int | None) -> "State":
-        """Return the state without times after `latest_ms`; None leaves it as it is."""
+        """Return the state without times after `latest_ms`; if that is None, return the state unchanged."""
         if latest_ms is None:
             return self
         return State(
@@ -124,19 +124,19 @@ class State:
         )
 
     def live_since_ms(self, aging: "Aging") -> int:
-        """Return the least `seen` (inclusive) of a live node now; NO_TIME if every node lives."""
+        """Return the least `seen` (inclusive) of a live node; NO_TIME if all nodes are live."""
         since_ms = self.time_ms - aging.retention_ms + 1
-        # Until the nodes made before the first known time expire.
+        # All nodes are live until those created before the first known time expire.
         all_live = self.time_ms == NO_TIME or aging.round_up(self.origin_ms) >= since_ms
         return NO_TIME if all_live else since_ms
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Aging:
-    """How long nodes live: durations, which must be positive."""
+    """How long nodes live. The durations must be positive."""
 
     retention_ms: int
-    # `seen` is rounded up to a multiple of this, so that not every article rewrites nodes of its cluster.
+    # `seen` is rounded up to a multiple of this, so that most articles do not rewrite nodes of their cluster.
     granularity_ms: int
 
     def __post_init__(self) -> None:
@@ -156,14 +156,14 @@ class Aging:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The outcome of a batch: its assignments, and what the store writes before they are returned."""
+    """The outcome of a batch: assignments, and records that must be written before they are returned."""
 
     # One per arrival, in order.
     assignments: list[Assignment]
-    # Nodes that were there before and are needed longer, in the order in which they were made, then new nodes
-    # and pages in the order of arrival: each as `elastic.forest.stored` packs it. No id comes twice.
+    # The records to write, as packed by `elastic.forest.stored`: refreshed nodes in the order of their
+    # creation, then new nodes and content hashes in the order of arrival. Each id occurs once.
     written: Sequence[bytes]
-    # The same, as a log has it: of nodes that were there before, only how long they are needed.
+    # The same records as a log, which has only the times of refreshed nodes.
     log: bytes = b""
     # The forest's state after the batch.
     state: State

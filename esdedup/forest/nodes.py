@@ -1,4 +1,4 @@
-"""The nodes and pages of a forest in memory, in which the crate decides by the laws."""
+"""The nodes and pages (content hashes) of a forest in memory, to which the crate applies the laws."""
 
 import collections
 import dataclasses
@@ -12,26 +12,23 @@ _KINDS = list(Kind)
 
 
 class Nodes(_core.Nodes):
-    """All nodes and pages of a forest, or those that a batch may meet. Threads may share it.
+    """All nodes and pages of a forest, or those that a batch may need. Threads may share it.
 
-    `assign` begins a step, which may be committed, and is kept or undone as a whole; several may have begun.
-    What was seen at `live_since_ms` or later is live.
+    `assign` begins a step, which may be committed, and is kept or undone as a whole. Several steps may be
+    open. Nodes and pages seen at `live_since_ms` or later are live.
     """
 
-    # The plans of the steps that are committed and not kept, the first one first.
+    # The plans of the steps that are committed but not kept, oldest first.
     committed: collections.deque[Plan]
 
     def __new__(cls, relation: Relation, aging: Aging) -> Self:
-        """Hold no node so far."""
+        """Create a forest without nodes."""
         nodes = super().__new__(cls, relation.core, **dataclasses.asdict(aging))
         nodes.committed = collections.deque()
         return nodes
 
     def assign(self, arrivals: Arrivals, state: State, *, now_ms: int) -> Plan:
-        """Begin a step, and give every arrival its root, as `decide` does.
-
-        Arrivals come in their order, after the forest's `state`.
-        """
+        """Begin a step, and assign a root to every arrival as `decide` does, from the forest's `state`."""
         answers, written, log, (seq, time_ms, origin_ms) = self.assign_columns(
             arrivals.signatures.tobytes(),
             arrivals.exist.tobytes(),
@@ -48,23 +45,23 @@ class Nodes(_core.Nodes):
         return Plan(assignments=assignments, written=written, log=log, state=after)
 
     def commit(self, plan: Plan) -> None:
-        """Commit the last step, whose plan this is: `undo` then leaves it alone."""
+        """Commit the last step, which has this plan, so that `undo` no longer undoes it."""
         self.committed.append(plan)
 
     def keep(self) -> None:
-        """Keep the first step for good, and forget some of what had expired by its end."""
+        """Make the first step permanent, and drop some nodes and pages that expired before it ended."""
         super().keep()
-        # Last: after an exception in between, a plan that is durable is merely read again.
+        # This comes last: if an exception interrupts, the batch of a durable plan is only read again.
         if self.committed:
             self.committed.popleft()
 
     def undo(self) -> None:
-        """Undo the steps since the last one that was committed or kept."""
+        """Undo all steps after the last committed or kept step."""
         while self.depth > len(self.committed):
             super().undo()
 
     def undo_all(self) -> list[Plan]:
-        """Undo all steps that were not kept; return the plans of those that were committed."""
+        """Undo all steps that were not kept; return the plans of the committed ones."""
         plans, self.committed = list(self.committed), collections.deque()
         self.undo()
         return plans

@@ -1,6 +1,6 @@
-"""The contract of a store, which keeps what a forest must not forget, and a store in memory.
+"""The contract of a store, which persists a forest, and a store in memory.
 
-Each batch goes through a store in this order; it may be abandoned after any call::
+Each batch makes these calls to the store, in this order; it may be abandoned after any of them::
 
     store.begin()
     left_out = store.boilerplate.filter(passages, pages)
@@ -20,81 +20,82 @@ from esdedup.neighbours.relation import Relation
 
 @functools.cache
 def completed() -> Future[None]:
-    """Return the one completed future."""
+    """Return a future that is done."""
     done: Future[None] = Future()
     done.set_result(None)
     return done
 
 
 class Store(Protocol):
-    """Keeps the state, the nodes, the remembered pages and the boilerplate of one forest.
+    """Stores the state, the nodes, the remembered pages (content hashes) and the boilerplate of one forest.
 
-    Used by one forest, one call at a time. A call that cannot read or write raises an `EsdedupError`:
-    `ForestLost` or `ForestMissing` if the store is of no use any more; after any other, `begin` recovers.
+    Only one forest uses a store, with one call at a time. A call that cannot read or write raises an
+    `EsdedupError`. After `ForestLost` or `ForestMissing` the store cannot be used again; after any other
+    error, `begin` recovers.
     """
 
     @property
     def aging(self) -> Aging:
-        """How long nodes live. Constant for the life of the store object."""
+        """How long nodes live; constant for the lifetime of the store object."""
 
     @property
     def state(self) -> State:
-        """The state of the last committed plan, also after a restart; ``State()`` for a new forest."""
+        """The state of the last committed plan, including after a restart; ``State()`` for a new forest."""
 
     @property
     def boilerplate(self) -> Boilerplate:
-        """What pages have taught: `Boilerplate()` in a new forest, after a restart with all changes written.
+        """The learned boilerplate: `Boilerplate()` for a new forest, all written changes after a restart.
 
-        Inside a batch the caller lets it learn. Only the store calls `begin`, `apply`, `keep` and `undo`.
-        Each `begin` of the store may replace the object.
+        During a batch the caller may let it learn. Only the store calls its `begin`, `apply`, `keep` and
+        `undo`. The store's `begin` may replace the object.
         """
 
     def begin(self) -> None:
-        """Begin a batch, and discard one that was neither committed nor learned.
+        """Begin a batch, and discard an earlier batch that was neither committed nor learned.
 
-        Calls `undo` of nodes that stay in memory. Of the boilerplate, undoes all steps that have begun, then
-        begins one. After an error of `commit`, of its future or of `learn`, or if nodes or boilerplate are
-        torn, first makes state, nodes and boilerplate what a restart would make of what was written.
+        Calls `undo` of nodes that stay in memory. Undoes all open steps of the boilerplate, then begins one.
+        After an error of `commit`, of its future or of `learn`, or if nodes or boilerplate are torn, first
+        restores state, nodes and boilerplate from the written data, as a restart would.
         """
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
-        """Return nodes, all or at least these, on which the caller calls `assign` at `now_ms`.
+        """Return nodes on which the caller calls `assign` at `now_ms`: all nodes, or at least these.
 
         - every live node that is near an arrival or has its id,
-        - every remembered page of an arrival, with its node, near or not,
-        - the roots of all these,
+        - every arrival's remembered content hash with its node, whether near or not,
+        - the roots of all these nodes,
         - if the relation counts leaves, every live leaf of the roots that are `contested` after `assign`. A
-          store that has not all nodes calls `assign` itself, loads those leaves, calls `undo`, and begins
-          again until no other root is contested.
+          store without all nodes in memory calls `assign` itself, loads these leaves, calls `undo`, and
+          repeats this until no other root is contested.
 
-        These are as all committed plans have them, durable or not; "live" and "remembered" are meant at
-        ``state.time_ms``. They may be made for this call, by `load` of what was written and `settle`. A text
-        may occur twice among the arrivals.
+        The nodes include all committed plans, durable or not. Whether they are live and remembered is decided
+        at ``state.time_ms``. The store may create the nodes for this call, by `load` and `settle`. A text may
+        occur twice among the arrivals.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Commit what `assign` returned of the nodes that `nodes` returned last, and begin to write it.
+        """Commit the plan that `assign` of the latest `nodes` returned, and begin to write it.
 
-        Waits until the plan before is durable; if that failed, raises its error and writes nothing of this
-        one. Has these written in order: ``plan.state``, each of ``plan.written``, and the boilerplate's
-        `changes`, all or nothing. Keeps the boilerplate's step. Of nodes that stay in memory, calls `commit`,
-        and `keep` once the plan is durable.
+        Waits until the previous plan is durable; if that failed, raises its error and writes nothing of this
+        plan. Writes, in this order: ``plan.state``, each record of ``plan.written``, and the boilerplate's
+        `changes`, which are written completely or not at all. Keeps the boilerplate's step. For nodes that
+        stay in memory, calls `commit`, and `keep` once the plan is durable.
 
-        Returns a future that is done when all of it survives a crash of the process (and of the machine, if
-        the store promises that), or has the error. Then and after a crash, any beginning of that order may be
-        written: the same arrivals, assigned again, get the same roots.
+        Returns a future that is done when the plan survives a crash of the process (and of the machine, if
+        the store promises that), or has the error. After an error or a crash, any prefix of these writes may
+        be stored: the same arrivals, when assigned again, get the same roots.
         """
 
     def learn(self) -> None:
-        """Write the boilerplate's `changes`, all or nothing; when they are durable, keep its step and return.
+        """Write the boilerplate's `changes` completely or not at all; once they are durable, keep its step.
 
-        For a batch whose pages only teach, in place of `nodes` and `commit`. If the plan before could not
+        It replaces `nodes` and `commit` for a batch that is only learned from. If the previous plan could not
         be written, raises its error.
         """
 
 
 class MemoryStore:
-    """Keeps a forest for as long as the process runs. If the crate fails, what it holds is lost with it."""
+    """Stores a forest in memory. If a call of the crate panics, the forest is lost."""
 
     def __init__(self, *, aging: Aging, relation: Relation) -> None:
         self.aging = aging
@@ -108,7 +109,7 @@ class MemoryStore:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that all nodes and pages take."""
+        """The memory used by nodes, pages and boilerplate."""
         return self._nodes.size_bytes + self.boilerplate.size_bytes
 
     def begin(self) -> None:
@@ -118,17 +119,17 @@ class MemoryStore:
             self.boilerplate.undo()
         self.boilerplate.begin()
 
-    def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:  # noqa: ARG002 - it has all of them
+    def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:  # noqa: ARG002 - all nodes are in memory
         """Return all nodes."""
         return self._nodes
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Keep the decisions of the batch, and what was learned."""
+        """Keep the batch's plan and its learned boilerplate."""
         self.state = plan.state
         self._nodes.keep()
         self.boilerplate.keep()
         return completed()
 
     def learn(self) -> None:
-        """Keep what was learned."""
+        """Keep the batch's learned boilerplate."""
         self.boilerplate.keep()

@@ -1,4 +1,4 @@
-"""Edits of stories, and the story that an article belongs to because of them."""
+"""Editors' changes to stories, and the story of each article that results from them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,50 +10,50 @@ EditKind = Literal["merge", "split", "move", "undo"]
 
 
 class Edit(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
-    """What an editor said."""
+    """A change of stories by an editor."""
 
     number: int
-    """From 1, in the order in which edits were made."""
+    """The number of the edit, from 1, in the order in which edits were made."""
     kind: EditKind
     by: str
-    """Who said it."""
+    """The name of the editor."""
     at_ms: int
-    """When, in milliseconds since 1970."""
+    """The time of the edit, in milliseconds since 1970."""
     why: str = ""
     """The reason; empty if none was given."""
     request_id: str = ""
-    """Of the request for it, by which that is recognised when it is sent again."""
+    """The id of the request, by which a repeated request is recognised."""
     into: str | None = None
-    """The story that articles get; null of one that undoes another."""
+    """The story to which articles are moved; null if the edit undoes another."""
     stories: tuple[str, ...] = ()
-    """Of a merge: the stories that become one with `into`."""
+    """For a merge: the stories that are merged into `into`."""
     texts: tuple[str, ...] = ()
-    """Of a split or a move: the texts that get the story `into`: their fingerprints, or else their roots."""
+    """For a split or a move: the texts moved to `into`, by fingerprint, or by root if they have none."""
     undoes: int | None = None
-    """The number of the edit that counts no more."""
+    """For an undo: the number of the edit that is undone."""
 
 
 def text_key(root: str, fingerprint: str | None) -> str:
-    """Return what an article's text is named by: its fingerprint, or else its root, which no other has."""
+    """Return the name of an article's text: its fingerprint, or its root if it has no fingerprint."""
     return fingerprint or root
 
 
 def new_story(number: int, *, at_ms: int) -> str:
-    """Return the name of the story that a split makes, which no root has."""
+    """Return the name of the story that a split creates, which differs from all roots."""
     digest = hashlib.blake2b(f"{number}/{at_ms}".encode(), digest_size=8)
     return f"story-{digest.hexdigest()}"
 
 
 class Stories:
-    """The story of each article: its root, unless an edit says otherwise.
+    """The story of each article: its root, unless an edit changes it.
 
-    An edit that is undone counts as if it had never been made; those after it stand as they were said.
+    An edit that is undone is ignored; later edits still apply as they were made.
     """
 
     def __init__(self, edits: Sequence[Edit] = ()) -> None:
         self._texts: dict[str, str] = {}
-        # By story, the one that it was merged into, which may have been merged in turn. There are no
-        # cycles: only a story that was not merged becomes part of another.
+        # By story, the story into which it was merged, which may have been merged in turn. There are no
+        # cycles, since only stories that were not merged before are merged.
         self._merged: dict[str, str] = {}
         self.undone: set[int] = set()
         for edit in reversed(edits):
@@ -72,17 +72,17 @@ class Stories:
         return self.end_of(self._texts.get(text_key(root, fingerprint), root))
 
     def end_of(self, story: str) -> str:
-        """Return the story that one was merged into; itself if it was not."""
+        """Return the story into which a story was finally merged, or the story itself."""
         end = story
         while end in self._merged:
             end = self._merged[end]
-        # The next time, a long chain is one step.
+        # Shorten the chain for later calls.
         while story != end:
             self._merged[story], story = end, self._merged[story]
         return end
 
     def changed_since(self, before: "Stories") -> tuple[set[str], set[str]]:
-        """Return the roots and texts whose articles may have had another story before."""
+        """Return the roots and texts whose articles may have had a different story before."""
         merged, texts = self._merged.keys() | before._merged.keys(), self._texts.keys() | before._texts.keys()
         return (
             {each for each in merged if self.end_of(each) != before.end_of(each)},
@@ -94,4 +94,4 @@ class Stories:
 
 
 NO_STORIES = Stories()
-"""Those of a forest without edits: each root is a story."""
+"""The stories of a forest without edits, in which each root is a story."""

@@ -1,5 +1,5 @@
-"""Which fingerprints are near each other: the relation of a profile, indexes in memory, explanations.
+"""Decides which fingerprints are near each other, indexes them in memory, and explains the decisions.
 
-An index finds every pair within its distance, and no other. Pure: no I/O, clock or environment. May import
-`fingerprint`, `text` and `errors`.
+An index finds exactly the near pairs. Pure: no I/O, clock or environment. May import `fingerprint`, `text`
+and `errors`.
 """

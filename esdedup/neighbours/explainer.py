@@ -1,4 +1,4 @@
-"""Works out why two texts are neighbours or not."""
+"""Explains why two texts are neighbours or not."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -33,21 +33,21 @@ Signatures = npt.NDArray[Any]
 
 @dataclasses.dataclass(frozen=True)
 class PastSignature:
-    """The signature by which a text was assigned when it arrived; today's may differ."""
+    """The signature with which a text was assigned when it arrived; today's signature may differ."""
 
-    # None if it had no fingerprint.
+    # None if the text had no fingerprint.
     signature: Signatures | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _ComparedText:
-    """A raw text, and the signature by which it is compared."""
+    """A raw text, and the signature that is compared."""
 
     text: str
     site: str | None
-    # None if it has no fingerprint.
+    # None if the text has no fingerprint.
     signature: Signatures | None
-    # Whether this is its signature today. If not, it was computed when other passages were left out.
+    # Whether this is the text's signature today, and not one computed when other passages were omitted.
     is_todays: bool
 
 
@@ -61,7 +61,7 @@ class Explainer:
         filter_on: SiteFilters | None = None,
         without: Callable[[Fingerprints, Sequence[str], Sequence[str | None]], Fingerprints] | None = None,
     ) -> None:
-        """`filter_on` returns the passage filter of a site, `without` drops fingerprints of placeholders."""
+        """`filter_on` returns the passage filter of a site; `without` drops fingerprints of placeholders."""
         self.profile = profile
         self._filter_on = None if profile.keep_boilerplate else filter_on
         self._without = without
@@ -69,15 +69,15 @@ class Explainer:
         self._relation = relation_of(profile)
 
     def page(self, text: str) -> int:
-        """Return the id of a raw text's page."""
+        """Return the content hash of a raw text."""
         return int(self._fingerprinter.fingerprint([text]).pages[0])
 
     def features(self, text: str, site: str | None = None) -> list[Feature]:
-        """Return the weighted words that decide the simhash of a raw text."""
+        """Return the weighted words that determine the simhash of a raw text."""
         return self._fingerprinter.features(text, passage_filter=self._filter_of(site))
 
     def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
-        """Return what is left out of a raw text today; None if it is compared whole."""
+        """Return the passages omitted from a raw text today; None if the whole text is compared."""
         if (passage_filter := self._filter_of(site)) is None:
             return None
         return left_out(text, passage_filter, max_length=self.profile.max_text_length)
@@ -90,10 +90,10 @@ class Explainer:
         decided: tuple[PastSignature | None, PastSignature | None] = (None, None),
         is_first_later: bool = False,
     ) -> Explanation:
-        """Compare two raw texts in all stages, even after an earlier one has decided.
+        """Compare two raw texts in all stages, even those after the deciding stage.
 
-        `decided` has the signature by which each was assigned, since what is left out may have changed; None:
-        today's signature. Only the later text can be a version of the other.
+        `decided` has the signature with which each text was assigned, since the omitted passages may have
+        changed; None means today's signature. Only the later text can be a version of the other.
         """
         texts = self._compared(one, decided[0]), self._compared(other, decided[1])
         whole_texts = self._compare_whole_texts(*texts)
@@ -132,7 +132,7 @@ class Explainer:
         return _ComparedText(text=page.text, site=page.site, signature=signature, is_todays=is_todays)
 
     def signature(self, text: str, site: str | None = None, *, is_whole: bool = False) -> Signatures | None:
-        """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
+        """Return the signature of a raw text, ``(1,)``; None if it has no fingerprint."""
         passage_filter = None if is_whole else self._filter_of(site)
         found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
         if self._without is not None:
@@ -140,13 +140,13 @@ class Explainer:
         return found.signatures if found.exists[0] else None
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
-        """Return whether two signatures are of the same text; other data of their nodes may differ."""
+        """Return whether two signatures are equal in all compared fields."""
         if one is None or other is None:
             return one is other
         return self._relation.are_equal(one, other)
 
     def _is_version(self, earlier: Signatures | None, later: Signatures | None, *, has_common: bool) -> bool:
-        """Return whether the later of two texts would join the earlier one by their address alone."""
+        """Return whether the later of two texts would join the earlier one only by their address."""
         if earlier is None or later is None or self._are_equal(earlier, later):
             return False
         ((way,), _) = self._relation.joining(later, earlier, earlier)
@@ -158,7 +158,8 @@ class Explainer:
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
             return None
-        # Exact values need the compared text. For an earlier signature it is known only if it was the whole.
+        # Exact values need the compared text. For an earlier signature, it is known only if nothing was
+        # omitted.
         counted = None
         if all(
             each.is_todays or self._are_equal(each.signature, self.signature(each.text, None, is_whole=True))
@@ -171,7 +172,7 @@ class Explainer:
         return ParsedTexts.of([text], max_length=self.profile.max_text_length)
 
     def _remaining(self, text: _ComparedText) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
-        """Return a text and which of its passages are not compared: those left out today, or none."""
+        """Return a text and which of its passages are omitted: today's, or none for an earlier signature."""
         parsed = self._parsed(text.text)
         return parsed, parsed.left_out(self._filter_of(text.site) if text.is_todays else None)
 
@@ -188,7 +189,7 @@ class Explainer:
     def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
         if text.is_todays:
             return self.representatives(text.text, text.site)
-        # The text may still have the passages that they were made from.
+        # The text may still contain the passages of earlier representatives.
         todays = (
             each
             for is_whole in (False, True)
@@ -203,7 +204,7 @@ class Explainer:
     def representatives(
         self, text: str, site: str | None = None, *, is_whole: bool = False
     ) -> list[Representative]:
-        """Return the representatives of a raw text, each simhash once; `is_whole` leaves nothing out."""
+        """Return the distinct representatives of a raw text; with `is_whole`, no passage is omitted."""
         signature = self.signature(text, site, is_whole=is_whole)
         if signature is None:
             return []
@@ -228,7 +229,7 @@ class Explainer:
 def compare_whole_texts(
     one: Signatures, other: Signatures, rules: Agreement, *, counted: tuple[Overlap, Overlap] | None = None
 ) -> WholeTextComparison:
-    """Compare two signatures, each ``(1,)``; `counted`: the overlaps of both texts, by runs and figures."""
+    """Compare two signatures, each ``(1,)``. `counted` are their overlaps in runs and in figures."""
     compared = Comparison.of(one, other, rules)
     needed = float(compared.needed[0])
     runs, figures = counted or (None, None)

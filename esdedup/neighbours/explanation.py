@@ -1,4 +1,4 @@
-"""An explanation of why two texts are neighbours or not, stage by stage."""
+"""The explanation of why two texts are neighbours or not, stage by stage."""
 
 import enum
 from typing import Literal
@@ -9,22 +9,23 @@ from esdedup.text.left_out import LeftOut
 
 
 class Rule(enum.StrEnum):
-    """The rule that decided whether two texts are near each other: `reading/verdict.py` words them."""
+    """The rule that decided whether two texts are near each other, worded in `reading/verdict.py`."""
 
     NO_FINGERPRINT = "no_fingerprint"
     EQUAL = "equal"
     NOTHING_IN_COMMON = "nothing_in_common"
     WITHIN_DISTANCE = "within_distance"
     RESEMBLE = "resemble"
-    # The shorter text is an excerpt of the other; or a part, which is too small to join.
+    # The shorter text is an excerpt of the other.
     EXCERPT = "excerpt"
+    # The shorter text is a part of the other, but too small to join it.
     PART = "part"
     # The later text is a version of the same article.
     VERSION = "version"
     UNLIKE = "unlike"
-    # They resemble each other enough, but for their figures.
+    # The texts resemble each other enough, but their figures differ.
     OTHER_FIGURES = "other_figures"
-    # They are one form, filled in with other names.
+    # The texts are the same form, filled in with different names.
     OTHER_NAMES = "other_names"
 
 
@@ -33,36 +34,36 @@ NEAR = frozenset({Rule.EQUAL, Rule.WITHIN_DISTANCE, Rule.RESEMBLE, Rule.EXCERPT,
 
 
 class Representative(pydantic.BaseModel, frozen=True):
-    """One of the simhashes by which a text is found."""
+    """A representative by which a text is found."""
 
     # 16 hex digits.
     simhash: str
-    # What it was made from: a sentence, a minhash of the wording, or the heaviest words. None if that is not
-    # known: it was made when other passages were left out.
+    # The kind of representative: of a sentence, of the wording, or of the heaviest words. None if unknown,
+    # because it was computed when other passages were omitted.
     kind: Literal["sentence", "minhash", "words"] | None
-    # The normalised passage; words are listed by falling weight. None if that is not known, and for a
-    # minhash, which stands for no single place in the text.
+    # The normalised passage; words are listed by descending weight. None if unknown, and for a minhash, which
+    # does not represent a single passage.
     passage: str | None
 
 
 class Text(pydantic.BaseModel, frozen=True):
     """One of the two texts."""
 
-    # How many letters and digits it has.
+    # The number of letters and digits.
     letters: int
-    # What is left out of it today as boilerplate; None if it is compared whole.
+    # The boilerplate that is omitted today; None if the whole text is compared.
     left_out: LeftOut | None
-    # Whether it is compared by today's signature, or today's lack of one. If not, by that with which it was
-    # assigned, or the lack of one.
+    # Whether the compared signature (or lack of a signature) is today's, and not that of the time of
+    # assignment.
     is_todays: bool
-    # None if the text has too few letters, or no words; or had too few when it was assigned.
+    # None if the text has, or had when it was assigned, too few letters or no words.
     fingerprint: str | None
-    # Each simhash once; empty if the text has no fingerprint.
+    # Distinct representatives; empty if the text has no fingerprint.
     representatives: tuple[Representative, ...]
 
 
 class Pair(pydantic.BaseModel, frozen=True):
-    """A representative of each text, by their positions from 0, and the bits in which they differ."""
+    """A representative of each text, by position from 0, and the number of bits in which the two differ."""
 
     one: int
     other: int
@@ -70,54 +71,55 @@ class Pair(pydantic.BaseModel, frozen=True):
 
 
 class WholeTextComparison(pydantic.BaseModel, frozen=True):
-    """How two whole texts compare. Shares are from 0 to 1."""
+    """The comparison of two whole texts. Shares are from 0 to 1."""
 
-    # Estimated from the sketches; the decision rests on this.
+    # Estimated from the sketches; the decision is based on this value.
     resemblance: float
-    # All exact values are counted in the texts; None if one of these is not available.
+    # All exact values are counted in the texts; None if a text is not available.
     exact_resemblance: float | None
     # The resemblance (inclusive) that texts of this length need to agree, and to join a root.
     needed: float
     needed_for_root: float
-    # How many figures of the text that has fewer are not in the other, estimated and counted, and how many
-    # (inclusive) may be.
+    # The number of figures that the text with fewer figures has and the other text lacks, estimated and
+    # counted, and its limit (inclusive).
     replaced: float
     exact_replaced: int | None
     replaceable: int
-    # Whether they are one form, filled in with other names: then they never agree.
+    # Whether the texts are the same form, filled in with different names; such texts never agree.
     is_form: bool
-    # The share of the smaller text that is in the other, estimated and counted, and the share (inclusive)
-    # that an excerpt needs.
+    # The share of the smaller text that is in the larger text, estimated and counted, and the share
+    # (inclusive) that an excerpt needs.
     contained: float
     exact_contained: float | None
     contained_needed: float
-    # The size of the smaller text as a share of the other's, and the one (inclusive) that an excerpt needs.
+    # The size of the smaller text divided by that of the larger text, and the ratio (inclusive) that an
+    # excerpt needs.
     size: float
     size_needed: float
     agree: bool
-    # Whether one may join a cluster whose root is the other.
+    # Whether the second text may join a cluster whose root is the first.
     may_join: bool
-    # Whether the smaller one is a part of the other, whatever its size.
+    # Whether the smaller text is a part of the larger, and large enough for a part.
     is_part: bool
 
     @property
     def missed_by(self) -> float:
-        """How much resemblance is missing for the two to agree by it; 0 if nothing is."""
+        """The resemblance that is missing for the texts to agree; 0 if they resemble each other enough."""
         return max(0.0, self.needed - self.resemblance)
 
 
 class Explanation(pydantic.BaseModel, frozen=True):
-    """Why two texts would or would not share a cluster if there were no others."""
+    """Why two texts would or would not share a cluster if there were no other texts."""
 
     # The label of the profile.
     profile: str
     one: Text
     other: Text
-    # The largest distance at which two representatives count as in common, inclusive.
+    # The largest distance (inclusive) at which two representatives are in common.
     max_distance_bits: int
-    # A text with fewer letters and digits has no fingerprint.
+    # The fewest letters and digits of a text with a fingerprint.
     min_letters: int
-    # The pairs of representatives within that distance, the nearest first.
+    # The pairs of representatives within `max_distance_bits`, nearest first.
     pairs: tuple[Pair, ...]
     # The nearest pair at any distance; None if a text has no fingerprint.
     nearest: Pair | None
@@ -126,6 +128,6 @@ class Explanation(pydantic.BaseModel, frozen=True):
     rule: Rule
     # Whether the second text joins the first, or shares its node.
     near: bool
-    # Whether the second may join a cluster whose root is the first. If the two are not near each
-    # other, the cluster must also have a third text that is near the second.
+    # Whether the second text may join a cluster whose root is the first. If the two are not near each other,
+    # the cluster must also contain a third text that is near the second.
     may_join: bool

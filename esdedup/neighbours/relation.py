@@ -1,4 +1,4 @@
-"""The relation of a profile: which signatures are near each other, and which may share a tree."""
+"""The relation of a profile, which defines the signatures that are near each other and may share a tree."""
 
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -20,62 +20,62 @@ Ints = npt.NDArray[np.int64]
 Representatives = npt.NDArray[np.uint64]
 
 Way = Literal["root", "member", "address"]
-"""How a text joins a tree through a member, in the order of the crate's bits: it may join the root,
-whatever the member; it is all but equal to the member, and still resembles the root; or it is a later
-version of the member's article."""
+"""How a text can join a tree through a near member, in the order of the crate's bits: it may join the root;
+it is nearly equal to the member, and resembles the root enough; or it is a later version of the member."""
 
 
 class Relation:
     """How a profile compares, names and indexes signatures.
 
-    Profiles with one simhash for each text: texts within a distance are near, and all may join. `verified`:
-    texts are near that have a representative in common and agree as a whole. A simhash is near another within
-    some bits, and has a band key for each table of a layout. A minhash is equal to another or has nothing to
-    do with it, so one key is enough.
+    In profiles with one simhash per text, texts within a distance are near, and any near text may join. In
+    `verified`, texts are near if they have a representative in common and agree as a whole. Two simhashes are
+    in common within a few bits, so a simhash has a band key for each table of a layout. Two minhashes are in
+    common only if they are equal, so a minhash has one key.
     """
 
     def __init__(self, *, max_distance_bits: int, agreement: Agreement | None) -> None:
-        """Compare as a profile does.
+        """Create the relation of a profile.
 
-        Two simhashes in common differ in at most `max_distance_bits`, 0 to 3; two minhashes are equal.
-        `agreement` says when two whole texts agree; None if they are not compared.
+        Simhashes are in common if they differ in at most `max_distance_bits`, 0 to 3. `agreement` has the
+        rules for whole texts; None if these are not compared.
         """
         self.max_distance_bits = max_distance_bits
         self._agreement = agreement
         self.dtype: np.dtype[Any] = np.dtype("<u8") if agreement is None else SIGNATURE
-        """Of a signature, whose bytes are the same on every machine."""
+        """The dtype of signatures, whose bytes are the same on every machine."""
         self.counts_leaves = agreement is None
-        """Whether a text near several roots joins the one with most leaves, not the one it resembles most."""
+        """Whether a text near several roots joins the one with most leaves, not the most similar one."""
         self.core = _core.Relation(max_distance_bits, agreement)
-        """The same in the crate."""
+        """The relation in the crate."""
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Return the node id of each signature; ids are equal exactly if all that is compared is equal.
+        """Return the node id of each signature; ids are equal if and only if all compared fields are.
 
-        The simhash in hex; of `verified` a 128-bit MurmurHash3 of everything but `indexed`.
+        An id is the simhash in hex; for `verified`, a 128-bit MurmurHash3 of the compared fields and the
+        period.
         """
         return self.core.ids(signatures.tobytes())
 
     def are_equal(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether all that is compared of two signatures, ``(1,)`` each, is equal."""
+        """Return whether two signatures, ``(1,)`` each, are equal in all compared fields."""
         return self.core.are_equal(one.tobytes(), other.tobytes())
 
     def signature_of(self, node_id: str) -> bytes | None:
-        """Return the signature with that node id, None if it cannot be computed from the id."""
+        """Return the signature for a node id; None if it cannot be computed from the id."""
         return from_hex([node_id]).astype(self.dtype).tobytes() if self._agreement is None else None
 
     def representatives(self, signatures: Signatures) -> Representatives:
         """Return the representatives of texts: uint64 ``(n, s)``.
 
-        If two texts are near, a representative of one is within `max_distance_bits` of one of the other, by
-        `distances_bits`.
+        If two texts are near, a representative of one text is within `max_distance_bits` of a representative
+        of the other, as measured by `distances_bits`.
         """
         if self._agreement is None:
             return signatures.astype(np.uint64, copy=False)[:, None]
         return np.ascontiguousarray(signatures["representatives"], np.uint64)
 
     def are_exact(self, representatives: Representatives) -> Bools:
-        """Return which representatives are compared for equality alone: bool of the same shape."""
+        """Return which representatives are compared only for equality: bool of the same shape."""
         if self._agreement is None:
             return np.zeros(representatives.shape, bool)
         return are_minhashes(representatives)
@@ -87,21 +87,21 @@ class Relation:
         return np.where(is_far, np.uint8(WIDTH_BITS), distances)
 
     def indexed(self, signatures: Signatures) -> Bools:
-        """Return which representatives each node is indexed under, and so found by: bool ``(n, s)``."""
+        """Return under which representatives each node is indexed: bool ``(n, s)``."""
         return np.ones((len(signatures), 1), bool) if self._agreement is None else are_indexed(signatures)
 
     def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
-        """Return the keys of each of some signatures, one after the other, as terms for an inverted index.
+        """Return the keys of each of some concatenated signatures, as terms for an inverted index.
 
-        With `are_indexed`, only the representatives count that each is indexed under, as a node; else all
-        that differ from each other.
+        With `are_indexed`, these are the keys of representatives under which the node is indexed; otherwise,
+        of all distinct representatives.
         """
         return self.core.terms(signatures, layout, are_indexed)
 
     def asked_terms(self, signature: Signatures, layout: Layout) -> list[str]:
-        """Return the terms, each once, to search for what may be near a signature, ``(1,)``.
+        """Return the distinct terms with which to search for the candidates of a signature, ``(1,)``.
 
-        First come those of its simhashes, then those of its minhashes and its address.
+        The terms of its simhashes come first, then the terms of its minhashes and its address.
         """
         representatives = self.representatives(signature)[0]
         simhashes = representatives[~self.are_exact(representatives)].tolist()
@@ -115,10 +115,10 @@ class Relation:
     def joining(
         self, signatures: Signatures, members: Signatures, roots: Signatures
     ) -> tuple[list[Way | None], npt.NDArray[np.float64]]:
-        """Return how texts may join a tree through a near member, row by row; None: they may not.
+        """Return, row by row, how a text may join a tree through a near member, or None if it may not.
 
-        Also return how much they resemble its root: ``(n,)``, from 0 to 1. Without sketches, all may join,
-        and the resemblance is 0.
+        Also return how much the texts resemble the roots: ``(n,)``, from 0 to 1. Without sketches, all texts
+        may join, and the resemblance is 0.
         """
         if self._agreement is None:
             return ["root"] * len(signatures), np.zeros(len(signatures))
@@ -132,12 +132,12 @@ class Relation:
 
 
 def relation_of(profile: "Profile") -> Relation:
-    """Return how a profile compares signatures."""
+    """Return the relation of a profile."""
     return Relation(max_distance_bits=profile.max_distance_bits, agreement=profile.agreement)
 
 
 class NeighbourIndex(_core.NeighbourIndex):
-    """Signatures by row, from 0 on, searched for those near others.
+    """An index of signatures by row, from 0, with a search for near signatures.
 
     Nearness is symmetric, and equal signatures are near.
     """
@@ -145,12 +145,12 @@ class NeighbourIndex(_core.NeighbourIndex):
     _dtype: np.dtype[Any]
 
     def __new__(cls, relation: Relation) -> Self:
-        """Hold no signature so far."""
+        """Create an empty index."""
         index = super().__new__(cls, relation.core)
         index._dtype = relation.dtype
         return index
 
     def find_pairs(self, signatures: npt.NDArray[Any]) -> tuple[Ints, Ints]:
-        """Return pairs of a position in `signatures` and a row near it, in order: int64 ``(pairs,)`` each."""
+        """Return pairs of a position in `signatures` and a near row, in order: int64 ``(pairs,)`` each."""
         positions, rows = self.pair_columns(signatures.astype(self._dtype, copy=False).tobytes())
         return np.frombuffer(positions, np.int64), np.frombuffer(rows, np.int64)

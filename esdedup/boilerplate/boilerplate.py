@@ -1,4 +1,4 @@
-"""`Boilerplate`: what was learned from the pages of a forest so far."""
+"""`Boilerplate`: the boilerplate learned from the pages of a forest."""
 
 import dataclasses
 import functools
@@ -13,14 +13,15 @@ from esdedup._core import Learner
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.text.parsed import Passages, SiteFilters
 
-# Larger blocks take less time for each page, but their pages teach later.
+# Larger blocks take less time per page, but delay learning.
 _BLOCK_PAGES = 32
-# At the beginning and at the end of a page, where menus and footers are. Real pages have some 200 passages at
-# most. A page that is made to flood may have 66,000, and would push out what a thousand others have taught.
+# The most passages that are learned from the beginning of a page, and from its end, where menus and footers
+# are. Real pages have at most some 200 passages. A malicious page may have 66,000, which would displace the
+# boilerplate learned from a thousand other pages.
 _END_PASSAGES = 500
-# Each article sets one of 32 bits: some 8 articles set 7.
+# Each article sets one of 32 bits: some 8 articles set 7 bits.
 _LEAST_ARTICLE_BITS = 7
-# The records of some 80,000 pages. Both periods together take some 200 MB at most.
+# The records of some 80,000 pages. Both periods together use at most some 200 MB.
 _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]
@@ -29,21 +30,21 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """Two periods of pages. A period ends with the block that brings its records to the capacity."""
+    """The two periods of pages. A period ends with the block with which its records reach the capacity."""
 
     capacity: int
-    # The records of the present period.
+    # The number of records in the present period.
     count: int
-    # The numbers of the first page of the present period, and of the one before it.
+    # The numbers of the first page of the present period, and of the former period.
     present_from: int
     former_from: int
 
 
 class Boilerplate(Learner):
-    """Knows which passages are boilerplate, and where others were seen.
+    """Records which passages are boilerplate, and where other passages were seen.
 
-    It forgets passages that were seen neither in the present period nor in the one before. So its memory is
-    limited, and a redesigned site is learned anew. Each call happens wholly or not at all, despite signals.
+    It forgets passages that were seen in neither the present nor the former period, which limits its memory,
+    and adapts to redesigned sites. Each call takes effect completely or not at all, even if a signal arrives.
     """
 
     def __new__(
@@ -54,7 +55,7 @@ class Boilerplate(Learner):
         least_article_bits: int = _LEAST_ARTICLE_BITS,
         period_records: int = _PERIOD_RECORDS,
     ) -> Self:
-        """Know nothing so far; other numbers than these are for tests."""
+        """Create an empty memory; only tests change the numbers."""
         return super().__new__(
             cls,
             block_pages=block_pages,
@@ -70,7 +71,7 @@ class Boilerplate(Learner):
 
     @property
     def has_begun(self) -> bool:
-        """Whether a step is neither kept nor undone."""
+        """Whether a step is open: neither kept nor undone."""
         return self.depth > 0
 
     def are_learned(self, hashes: Hashes, site: str | None) -> Bools:
@@ -78,7 +79,7 @@ class Boilerplate(Learner):
         return np.frombuffer(self.learned_flags(hashes.tobytes(), site), np.bool_)
 
     def learned(self) -> Hashes:
-        """Return a hash for each passage of each site that is boilerplate there, ascending."""
+        """Return the local hashes of all boilerplate, ascending; local hashes differ between sites."""
         return np.frombuffer(self.learned_hashes(), np.uint64)
 
     def filter(
@@ -91,17 +92,15 @@ class Boilerplate(Learner):
         articles: Iterable[str | None] = itertools.repeat(None),
         titles: Iterable[str | None] = itertools.repeat(None),
     ) -> Bools:
-        """Return which passages of pages to leave out, bool ``(n,)``, and learn from these pages.
-
-        A page that was seen before teaches nothing.
+        """Return which passages of pages to omit, bool ``(n,)``, and learn from the pages not seen before.
 
         Args:
-            passages: Of the pages.
-            pages: The ids of the pages, uint64 ``(text_count,)``.
-            overrides: Decide instead about the passages that they name.
-            sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
-            articles: Their names on their sites: the page of an article may change and come again.
-            titles: Likewise: under one title they are versions of an article.
+            passages: The passages of the pages.
+            pages: The content hashes of the pages, uint64 ``(text_count,)``.
+            overrides: Take precedence over learned boilerplate.
+            sites: The sites of the pages. For several calls, pass one iterator for all pages.
+            articles: The names of the articles on their sites. The page of an article may change.
+            titles: The titles of the pages. Pages with equal titles are versions of an article.
         """
         left_out = self.filter_columns(
             passages.columns,
@@ -117,7 +116,7 @@ class Boilerplate(Learner):
 
 
 def untaught_filters(overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
-    """Return filters that have learned nothing: they leave out lists, and passages declared boilerplate."""
+    """Return filters without learned boilerplate: they omit only lists and declared boilerplate."""
     return lambda site: functools.partial(
         Boilerplate().filter, overrides=overrides, sites=itertools.repeat(site)
     )

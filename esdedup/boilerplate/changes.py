@@ -1,4 +1,4 @@
-"""What was learned from a batch of pages, as stored bytes."""
+"""The changes of a batch of pages to learned boilerplate, as stored bytes."""
 
 import itertools
 import operator
@@ -15,39 +15,40 @@ from esdedup._core import Changes
 __all__ = ["COLUMNS", "LEARNED", "Changes", "arrays_of", "bytes_of", "read_changes"]
 
 LEARNED = 1 << 31
-"""Flag in the values of "passages", added to the page's number if the passage is boilerplate."""
+"""The flag in the values of "passages" that is added to the page number of boilerplate."""
 
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
-    # The last page that was learned from and the last of all, then the fields of `Window`.
+    # The last page of the last ended block, the last page, then the fields of `Window`.
     "numbers": (np.int64, None),
-    # The marks of the new pages; and where these come from, with their numbers among the pages of their sites
-    # once they have been learned from.
+    # The marks of the new pages; and their origins, with the numbers of pages among those of their sites, if
+    # their block has ended.
     "marks": (np.uint32, 3),
     "origins": (np.uint32, 3),
-    # The last column of `origins`, for the pages that were learned from.
+    # The last column of `origins`, for the pages whose blocks ended.
     "site_numbers": (np.uint32, None),
-    # The passages of new pages that were not learned from yet, their letters (0 if they are left out), and
-    # how many each page has.
+    # The passages of the new pages whose block has not ended, their letters (0 for omitted passages), and the
+    # number of passages of each page.
     "hashes": (np.uint64, None),
     "letters": (np.uint32, None),
     "counts": (np.uint32, None),
-    # Additions to tables; if a key occurs several times, the last one counts.
-    # By the ids of pages: the page.
+    # Additions to tables; if a key occurs several times, the last entry wins.
+    # By content hashes of pages: the number of the page.
     "pages_keys": (np.uint64, None),
     "pages_values": (np.uint32, 1),
-    # By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
+    # By hashes of sites: the last page of the last block with pages of the site, and the number of its pages.
     "sites_keys": (np.uint64, None),
     "sites_values": (np.uint32, 2),
-    # By the hashes by which sites know passages (`local_hash` in `core/src/boilerplate/pages.rs`): the last
-    # page that was a new context; for boilerplate, a page of the period in which it was last seen.
+    # By local hashes of passages (`local_hash` in `core/src/boilerplate/pages.rs`): the last page that was a
+    # new context; for boilerplate, a page of the period in which it was last seen.
     "passages_keys": (np.uint64, None),
     "passages_values": (np.uint32, 1),
-    # For passages that were seen again: the first page; the articles that have the passage amid text of their
-    # own, and all articles, both in bits; how many pages; then the pages of up to four contexts.
+    # For passages that were seen again: the first page; the sets, in bits, of the articles that have their
+    # own text around the passage and of all articles; the number of pages; then the pages of up to four
+    # contexts.
     "contexts_keys": (np.uint64, None),
     "contexts_values": (np.uint32, 8),
 }
-"""The stored values in order: their types, and their number of columns, if several."""
+"""The stored arrays, in order, with their types, and their number of columns if they are two-dimensional."""
 
 
 _FORMAT = b"changes2"
@@ -63,16 +64,16 @@ def arrays_of(changes: Changes) -> dict[str, npt.NDArray[Any]]:
 
 
 def bytes_of(columns: Sequence[bytes]) -> bytes:
-    """Return the columns of changes as bytes: a checksum, then the length of each column, and the columns."""
+    """Return columns as bytes: a checksum, then the length of each column, then the columns."""
     body = struct.pack(_LENGTHS, *map(len, columns)) + b"".join(columns)
     return _FORMAT + zlib.crc32(body).to_bytes(4, "little") + body
 
 
 def read_changes(content: bytes) -> Changes:
-    """Read what `bytes_of` has returned.
+    """Read the output of `bytes_of`.
 
     Raises:
-        ValueError: The bytes are something else, or the changes are impossible for a batch.
+        ValueError: The bytes are damaged, or no batch can have these changes.
     """
     start = len(_FORMAT) + 4
     body, at = content[start:], struct.calcsize(_LENGTHS)

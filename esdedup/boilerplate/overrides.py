@@ -1,9 +1,9 @@
-"""`Overrides`: passages that a person has declared boilerplate, or text.
+"""`Overrides`: passages that a person has declared to be boilerplate or text.
 
-What pages teach can be wrong: a footer that is too rare, a sentence that a hundred weather reports share, or
-what somebody has taught on purpose. Overrides decide instead. They are settings, and no part of what is
-learned: they count for pages that come from now on. Some ship: what many sites serve in the place of
-articles. A text of nothing but what is declared boilerplate gets no fingerprint.
+Learned boilerplate can be wrong: a footer may be too rare, a hundred weather reports may share a sentence, or
+somebody may have manipulated it. Overrides take precedence. They are settings, not learned data, and apply to
+pages that arrive later. The package ships overrides for placeholders, which many sites serve instead of
+articles. A text that consists only of declared boilerplate gets no fingerprint.
 """
 
 import codecs
@@ -27,16 +27,17 @@ _MARKUP = frozenset("<&")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Override:
-    """Declares each passage of a text to be boilerplate, or text, on one site or on all.
+    """Declares each passage of a text to be boilerplate or text, on one site or on all sites.
 
     Raises:
-        SettingError: It has both, or neither; or a value is blank, or no string.
+        SettingError: There are both or neither of `boilerplate` and `text`; or a value is blank or not a
+        string.
     """
 
-    # One of both: the passages, as they stand in the text with its markup, or as readers see them.
+    # Exactly one of these has the passages, either with markup or as readers see them.
     boilerplate: str | None = None
     text: str | None = None
-    # A name or an address. None: all sites.
+    # A name or an address; None for all sites.
     site: str | None = None
 
     def __post_init__(self) -> None:
@@ -50,16 +51,13 @@ class Override:
 
 
 class Overrides:
-    """Passages that a person has declared boilerplate, or text, to be found in pages."""
+    """Passages that a person has declared to be boilerplate or text."""
 
     def __init__(self, overridden: Mapping[tuple[int, str | None], bool]) -> None:
-        """Take passages, by their hashes and the site for which they are declared, None for all.
-
-        On a site, what is declared for it counts, and not what is declared for all; only then what
-        `placeholders.jsonl` declares.
+        """Create overrides; those for a site take precedence, then those for all sites, then those that ship.
 
         Args:
-            overridden: Whether each is boilerplate; if not, it is text.
+            overridden: Whether a passage is boilerplate or text, by its hash and site, None for all sites.
         """
         self._overridden = dict(overridden)
 
@@ -69,11 +67,11 @@ class Overrides:
 
     @functools.cached_property
     def core(self) -> _core.OverrideTable:
-        """These and those that ship, for the crate."""
+        """These overrides and those that ship, for the crate."""
         return _core.OverrideTable([(*place, declared) for place, declared in self._with_shipped.items()])
 
     def declare_all(self, text: str, site: str | None) -> bool:
-        """Return whether a raw text of a site is nothing but declared boilerplate."""
+        """Return whether a raw text of a site consists only of declared boilerplate."""
         declared = self._with_shipped
         return all(
             declared.get((passage, site), declared.get((passage, None), False))
@@ -82,13 +80,13 @@ class Overrides:
 
     @classmethod
     def of(cls, overrides: Iterable[Override] | Mapping[str, Override]) -> "Overrides":
-        """Take overrides.
+        """Create overrides from single ones.
 
         Args:
-            overrides: With names for messages, or without.
+            overrides: By name, for messages, or without names.
 
         Raises:
-            SettingError: An override has no letter or digit; or two contradict each other.
+            SettingError: An override has no letters or digits; or two overrides contradict each other.
         """
         named = (
             overrides
@@ -113,7 +111,8 @@ class Overrides:
                         f"{'for all sites' if site is None else f'for the site {site!r}'} (in short "
                         "passages, all numbers count as equal)"
                     )
-        # Readers may see `<b>` or `&amp;` as well: where that makes other passages, these are overridden too.
+        # `<b>` or `&amp;` may also be text that readers see. If that changes the passages, override these
+        # too.
         visible = [
             (override, text)
             for override, text in zip(named.values(), given, strict=True)
@@ -129,14 +128,14 @@ class Overrides:
     def of_lines(cls, lines: Iterable[bytes], *, name: str = "line") -> "Overrides":
         """Read overrides from the lines of a file: JSON objects with the fields of `Override`.
 
-        Empty lines, and those that begin with ``#``, are skipped.
+        Empty lines, and lines that begin with ``#``, are skipped.
 
         Args:
-            lines: Such as a file that is open for reading bytes.
-            name: The file's, for messages.
+            lines: For example a file opened for reading bytes.
+            name: The name of the file in messages.
 
         Raises:
-            SettingError: A line is not an override, has no letter or digit, or contradicts another.
+            SettingError: A line is not an override, has no letters or digits, or contradicts another line.
         """
         overrides = {}
         for number, line in enumerate(lines, 1):
@@ -146,7 +145,7 @@ class Overrides:
         return cls.of(overrides)
 
     def __len__(self) -> int:
-        """The number of overridden passages, for each site where they are."""
+        """The number of declarations, which are counted for each passage and site."""
         return len(self._overridden)
 
 
@@ -156,17 +155,17 @@ NO_OVERRIDES = Overrides({})
 def without_placeholders(
     overrides: Overrides, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
 ) -> Fingerprints:
-    """Return fingerprints of raw texts, without those of texts that are nothing but declared boilerplate."""
+    """Return the fingerprints of raw texts, without those of texts that are only declared boilerplate."""
     (places,) = ((found.alphanumerics == 0) & (found.boilerplate_letters > 0)).nonzero()
     return found.without([at for at in places.tolist() if overrides.declare_all(texts[at], sites[at])])
 
 
 def refuse_useless(overrides: Overrides, *, keep_boilerplate: bool) -> None:
-    """Raise `SettingError` if overrides have no effect, since the profile keeps boilerplate."""
+    """Raise `SettingError` if overrides would have no effect because the profile keeps boilerplate."""
     if keep_boilerplate and len(overrides):
         raise SettingError(
-            "overrides would have no effect with a profile that keeps boilerplate, since it takes pages "
-            "whole: leave out one of them"
+            "overrides would have no effect with a profile that keeps boilerplate, since it uses whole "
+            "pages: use only one of the two settings"
         )
 
 
@@ -200,10 +199,10 @@ def _shipped() -> dict[tuple[int, str | None], bool]:
 
 
 def _scope(override: Override) -> tuple[bool, str | None]:
-    """Return whether an override declares boilerplate, and on which site."""
+    """Return whether an override declares boilerplate, and its site."""
     return override.boilerplate is not None, site_name(override.site or "")
 
 
 def _passages(texts: Sequence[str]) -> Passages:
-    """Return the passages of raw texts, as they are found in pages."""
+    """Return the passages of raw texts."""
     return ParsedTexts.of(texts, max_length=sys.maxsize).passages

@@ -1,7 +1,7 @@
-"""Placeholders: texts that many sites serve in place of articles, recognised by the titles above them.
+"""Placeholders: texts that many sites serve instead of articles, recognised by their titles.
 
-The title of an article says in part what its text says, and edited titles of one text resemble each other.
-Above a placeholder stand the titles of unrelated articles.
+The title of an article shares words with its text, and edited titles of one text resemble each other. The
+titles of a placeholder belong to unrelated articles.
 """
 
 import operator
@@ -15,27 +15,28 @@ from esdedup.text.normalise import visible_text
 MOST_LETTERS = 500
 """The most letters and digits of a placeholder, inclusive."""
 
-# The fewest sites of a placeholder, each with another title; and the largest share, on average, of a title's
-# words that is in the text or in the previous title: benchmarks/tried.md.
+# The fewest sites of a placeholder, each with a different title; and the largest average share of a title's
+# words that are in the text or in the previous title (see benchmarks/tried.md).
 _SITES = 5
 _MOST_SHARED = 0.2
-# Shorter words, such as `the`, say little. Of scripts without blanks, from Thai on, pairs of letters count.
+# Shorter words, such as `the`, are ignored. In scripts without blanks, from Thai on, pairs of letters are
+# words.
 _LETTERS_OF_A_WORD = 4
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIRST_WITHOUT_BLANKS = "\u0e00"
-# The most characters kept of titles and names of sites.
+# The most characters that are stored of titles and of names of sites.
 _LONGEST = 200
 
 
 def is_placeholder(text: str, titles: Sequence[str]) -> bool:
-    """Return whether a short text is a placeholder, by its titles, each from another site."""
+    """Return whether a short text is a placeholder, given its titles, each from a different site."""
     words = [own for title in titles if (own := _words(title))]
     most = _MOST_SHARED * len(words)
 
-    def shared(said: set[str]) -> float:
-        return sum(len(own & (said | words[at - 1])) / len(own) for at, own in enumerate(words))
+    def shared(in_text: set[str]) -> float:
+        return sum(len(own & (in_text | words[at - 1])) / len(own) for at, own in enumerate(words))
 
-    # Most titles tell without the text.
+    # In most cases the titles alone decide, and the text need not be parsed.
     return len(words) >= _SITES and shared(set()) <= most and shared(_words(visible_text(text))) <= most
 
 
@@ -52,16 +53,16 @@ def _words(text: str) -> set[str]:
 
 
 class PlaceholderWatch:
-    """Notices placeholders among the articles of the latest clusters, in memory."""
+    """Detects placeholders among the articles of the latest clusters, in memory."""
 
     def __init__(self, *, max_clusters: int = 10_000) -> None:
         self._max_clusters = max_clusters
-        # By root: a title for each site, all different; None once the cluster was noticed.
+        # By root: one title per site, all different; None after the cluster was detected.
         self._titles: OrderedDict[str, dict[str, str] | None] = OrderedDict()
         self.noticed = 0
 
     def add(self, root: str, text: str, *, title: str, site: str) -> bool:
-        """Look at an article with a short text; return True the first time that its cluster is noticed."""
+        """Add an article with a short text; return True when its cluster is first detected."""
         titles = self._titles.pop(root, {})
         self._titles[root] = titles
         if len(self._titles) > self._max_clusters:

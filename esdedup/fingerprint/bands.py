@@ -1,14 +1,14 @@
-"""Band keys: the terms under which a fingerprint is stored, and those that find what is near it.
+"""Band keys: the terms under which a simhash is stored, and the terms that find near simhashes.
 
-A layout is a list of tables. A table is a choice of bit ranges, and a fingerprint's key in it is the bits
-in those ranges, one range after the other. There are two, and both miss nothing within 3 bits:
+A layout is a list of tables. A table is a choice of bit ranges, and the key of a simhash in the table is the
+concatenation of the bits in these ranges. Both layouts find all simhashes within 3 bits:
 
-- `NODES`: 64 bits are cut into five blocks, and 3 differing bits leave at least two of them equal; there is a
-  table for every choice of two blocks (pigeonhole; Manku, Jain, Das Sarma, WWW 2007).
-- `ARTICLES`: of two halves, one has at most one of 3 differing bits. So two keys are stored, and those within
-  one bit are asked for as well: the fewest keys to store, and more to ask for.
+- `NODES`: 64 bits are divided into five blocks, and 3 differing bits leave at least two blocks equal. There
+  is a table for every choice of two blocks (pigeonhole; Manku, Jain, Das Sarma, WWW 2007).
+- `ARTICLES`: one of the two halves has at most one of 3 differing bits. So only two keys are stored, but a
+  search also uses all keys within one bit.
 
-docs/lookup.md compares them with others.
+docs/lookup.md compares them with other layouts.
 """
 
 import dataclasses
@@ -20,10 +20,10 @@ from collections.abc import Iterable
 from esdedup import _core
 
 BitRange = tuple[int, int]
-"""Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
+"""Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a simhash."""
 
 WIDTH_BITS = 64
-# Takes simhashes for signatures.
+# A relation whose signatures are simhashes.
 _RELATION = _core.Relation(0, None)
 
 
@@ -31,31 +31,31 @@ _RELATION = _core.Relation(0, None)
 class Layout:
     """A list of tables of band keys."""
 
-    # Stored with the data: names the tables.
+    # The name that is stored with the data to identify the tables.
     name: str
-    # For each table the bit ranges that make its key.
+    # For each table, the bit ranges of its key.
     tables: tuple[tuple[BitRange, ...], ...]
-    # Keys within this many bits of a fingerprint's own are asked for; 0: its own.
+    # A search uses the keys within this many bits of a simhash's own keys.
     asked_distance_bits: int = 0
-    # The bits of each digit of a term: 4 is hex; 6 makes terms shorter.
+    # The bits of each digit of a term: 4 for hexadecimal digits; with 6, terms are shorter.
     digit_bits: int = 4
 
     def terms(self, simhashes: Iterable[int]) -> list[list[str]]:
-        """Return the keys of simhashes as terms of one length for an inverted index.
+        """Return the keys of simhashes as terms of equal length for an inverted index.
 
-        Each is the number of the table, then the key's bits; they are in the order of the tables.
+        A term is the number of the table, then the bits of the key. Terms are in the order of the tables.
         """
         return _RELATION.terms(array("Q", simhashes).tobytes(), self, False)
 
     def asked_terms(self, simhash: int) -> list[str]:
-        """Return the terms to search for: whatever is within 3 bits of a simhash has one of them.
+        """Return the terms to search for; every simhash within 3 bits has one of them.
 
-        They are those of `terms`, unless the layout also asks for keys within some bits: then table by table,
-        each beginning with the simhash's own key. There are as many for each simhash.
+        They include the keys within `asked_distance_bits`, in the order of the tables; in each table, the
+        simhash's own key is the first. Their number is the same for all simhashes.
         """
         terms: list[str] = []
         for table, ranges in enumerate(self.tables):
-            # The lowest bits of the key first.
+            # Start with the lowest bit of the key.
             bits = [bit for start, stop in reversed(ranges) for bit in _bits((start, stop))]
             several = (itertools.combinations(bits, count) for count in range(self.asked_distance_bits + 1))
             flips = map(sum, itertools.chain.from_iterable(several))
@@ -68,19 +68,19 @@ class Layout:
 
     @functools.cached_property
     def key_bits(self) -> int:
-        """Bits of a term below its table's number."""
+        """The number of bits of a term below the table's number."""
         key_bits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables)
         return key_bits + -key_bits % 4
 
     @functools.cached_property
     def digits(self) -> int:
-        """Digits of a term."""
+        """The number of digits of a term."""
         table_bits = max(1, (len(self.tables) - 1).bit_length())
         return -(-(table_bits + self.key_bits) // self.digit_bits)
 
 
 def _bits(block: BitRange) -> list[int]:
-    """Return the bits of a range as numbers, the lowest first."""
+    """Return the bits of a range as numbers, lowest first."""
     start, stop = block
     return [1 << WIDTH_BITS - 1 - bit for bit in reversed(range(start, stop))]
 
@@ -89,17 +89,17 @@ NODES = Layout(
     name="5choose2",
     tables=tuple(itertools.combinations(((0, 13), (13, 26), (26, 39), (39, 52), (52, 64)), 2)),
 )
-"""The layout of nodes that are searched for: few keys to ask for."""
+"""The layout of nodes that are searched for: a search needs few keys."""
 ARTICLES = Layout(name="articles", tables=(((0, 32),), ((32, 64),)), asked_distance_bits=1, digit_bits=6)
 """The layout of `bands` in articles: the fewest keys, in the shortest terms."""
 
 
 def terms_around(fingerprint: int, term: str) -> list[str]:
-    """Return finer terms to search with one of the fingerprint's in `NODES` that very many nodes share.
+    """Return finer terms for a search, given a term of the fingerprint in `NODES` that very many nodes share.
 
-    Every fingerprint within 3 bits that has `term` has one of these terms. The term is two equal blocks, so
-    the 3 bits are in the other three: either two of those three have at most one differing bit together, or
-    each of the three has exactly one.
+    Every fingerprint within 3 bits that has `term` also has one of these terms. `term` fixes two blocks, so
+    the differing bits are in the other three. Either two of these three blocks together have at most one
+    differing bit, or each of the three blocks has exactly one.
     """
     own = set(NODES.tables[int(term, 16) >> NODES.key_bits])
     others = [table for table, blocks in enumerate(NODES.tables) if not own & set(blocks)]
@@ -115,6 +115,6 @@ def terms_around(fingerprint: int, term: str) -> list[str]:
 
 @functools.cache
 def around_counts() -> list[int]:
-    """Return how many terms `terms_around` returns for each of a fingerprint's in `NODES`, in their order."""
+    """Return the number of terms that `terms_around` returns for each term in `NODES`, in order."""
     (own,) = NODES.terms([0])
     return [len(terms_around(0, term)) for term in own]

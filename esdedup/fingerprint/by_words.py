@@ -1,4 +1,4 @@
-"""Simhashes of weighted words: the words of a text's longest sentence, or the heaviest of the whole text."""
+"""Simhashes of weighted words: of a text's longest sentence, or the heaviest words of the whole text."""
 
 import dataclasses
 import itertools
@@ -23,23 +23,23 @@ _VOCABULARY_LIMIT = 500_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Feature:
-    """A word of a text and what it adds to the simhash."""
+    """A word of a text, with its weight in the simhash."""
 
     word: str
-    # How often it occurs.
+    # The number of occurrences.
     count: int
-    # The weight of all its occurrences together.
+    # The total weight of all occurrences.
     weight: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _WeighedWords:
-    """The words of a batch of texts, one text after the other: int64 ``(t,)`` each."""
+    """The words of a batch of texts, as entries in the order of the texts: int64 ``(t,)`` each."""
 
-    # The different words of the batch, and their hashes: uint64 ``(words,)``.
+    # The distinct words of the batch, and their hashes: uint64 ``(words,)``.
     words: list[str]
     hashes: npt.NDArray[np.uint64]
-    # The word of each entry, the number of its occurrences that the entry stands for, and their weight.
+    # The index of each entry's word, the number of occurrences in the entry, and their weight.
     rows: Ints
     counts: Ints
     weights: Ints
@@ -58,7 +58,7 @@ class ByWords:
         self._vocabulary = _Vocabulary(profile.weighting, profile.token_hash)
 
     def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
-        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
+        """Return the fingerprints of texts without their omitted passages, bool ``(passages,)``."""
         passages, alphanumerics, faults = self._represented(parsed, left_out)
         words = self._features(passages, alphanumerics)
         signatures = np.zeros(len(parsed), np.uint64)
@@ -66,7 +66,7 @@ class ByWords:
         if len(words.rows):
             present, starts = np.unique(words.texts, return_index=True)
             hashes = words.hashes[words.rows]
-            # For the other bits, the components have the opposite sign.
+            # With flipped bits, all components have the opposite sign.
             flip = np.uint64(2**64 - 1 if self._profile.zero_bit else 0)
             signatures[present] = flip ^ weighted_simhashes(flip ^ hashes, words.weights, starts)
             exists[present] = True
@@ -75,7 +75,7 @@ class ByWords:
         )
 
     def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:
-        """Return the words that decide the simhash of one text, the heaviest first."""
+        """Return the words that determine the simhash of one text, heaviest first."""
         passages, alphanumerics, _ = self._represented(parsed, left_out)
         words = self._features(passages, alphanumerics)
         rows, entries = np.unique(words.rows, return_inverse=True)
@@ -89,17 +89,17 @@ class ByWords:
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
     def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
-        """Return the normalised passage of one text that is hashed: all, or the longest sentence if any."""
+        """Return the normalised passage of one text that is hashed: all of it or the longest sentence."""
         (passage,), (alphanumerics,), _ = self._represented(parsed, left_out)
         if self._is_whole_text:
             return [passage]
         return [passage.strip()] if alphanumerics else []
 
     def _represented(self, parsed: ParsedTexts, left_out: Bools) -> tuple[list[str], Ints, list[str]]:
-        """Return the passage that represents what is left of each text, how many letters it has, and faults.
+        """Return the passage that represents each text, the number of its letters, and faults.
 
-        The passage is empty for a text without sentences. Rows of tables are joined, since one alone is too
-        short to represent a text.
+        The passage is empty for a text without sentences. Rows of tables are joined, since a single row is
+        too short to represent a text.
         """
         if self._is_whole_text:
             passages, alphanumerics, faults = parsed.core.whole_texts(left_out.tobytes())
@@ -114,20 +114,20 @@ class ByWords:
         return self._heaviest(words) if self._is_whole_text else words
 
     def _weighed_words(self, passages: list[str], alphanumerics: Ints) -> _WeighedWords:
-        """Return the words that have a weight in each text's passage, one entry per occurrence."""
-        cuts = [
+        """Return the words with a weight in each text's passage, one entry per occurrence."""
+        segmented = [
             self._profile.segmenter.cut(passage) if enough else []
             for passage, enough in zip(
                 passages, (alphanumerics >= self._profile.min_letters).tolist(), strict=True
             )
         ]
-        # Number words in the order in which they first occur.
-        places = {word: row for row, word in enumerate(dict.fromkeys(itertools.chain(*cuts)))}
+        # Words are numbered in the order of their first occurrence.
+        places = {word: row for row, word in enumerate(dict.fromkeys(itertools.chain(*segmented)))}
         known = self._vocabulary.of(places)
-        rows = np.fromiter((places[word] for words in cuts for word in words), np.int64)
+        rows = np.fromiter((places[word] for words in segmented for word in words), np.int64)
         weights = known["weight"][rows]
-        owners = np.repeat(np.arange(len(cuts)), [len(words) for words in cuts])
-        # Punctuation and white space weigh nothing.
+        owners = np.repeat(np.arange(len(segmented)), [len(words) for words in segmented])
+        # Punctuation and white space have no weight.
         is_weighed = weights > 0
         return _WeighedWords(
             words=list(places),
@@ -139,7 +139,7 @@ class ByWords:
         )
 
     def _heaviest(self, words: _WeighedWords) -> _WeighedWords:
-        """Keep each text's heaviest words, one entry per word; ties go to the lower hash."""
+        """Keep each text's heaviest words, one entry per word; in a tie, the lower hash wins."""
         (texts, rows), first, counts = np.unique(
             np.stack((words.texts, words.rows)), axis=1, return_index=True, return_counts=True
         )
@@ -154,17 +154,17 @@ class ByWords:
 
 
 class _Vocabulary:
-    """Hashes and weighs words, and remembers what it found."""
+    """Computes the hashes and weights of words, and caches them."""
 
     def __init__(self, weighting: Weighting, token_hash: TokenHash) -> None:
         self._weighting = weighting
         self._token_hash = token_hash
-        # The hash of each word, and the weight of one occurrence in units of 1 / `WEIGHT_SCALE`, 0 for a word
-        # without letters or digits.
+        # The hash of each word, and the weight of one occurrence in units of 1 / `WEIGHT_SCALE`, which is 0
+        # for a word without letters and digits.
         self._known: dict[str, tuple[int, int]] = {}
 
     def of(self, words: Collection[str]) -> npt.NDArray[Any]:
-        """Return the hash and the weight of each word: ``(n,)`` of the fields `hash` and `weight`."""
+        """Return the hash and the weight of each word: ``(n,)`` with the fields `hash` and `weight`."""
         if len(self._known) > _VOCABULARY_LIMIT:
             self._known.clear()
         new = [word for word in words if word not in self._known]

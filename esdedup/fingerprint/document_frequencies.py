@@ -1,4 +1,4 @@
-"""Inverse document frequencies of the words of one's own articles."""
+"""Inverse document frequencies of the words of the user's articles."""
 
 import math
 import statistics
@@ -14,22 +14,22 @@ from esdedup.text.normalise import normal_beginnings
 from esdedup.text.segmenters import Segmenter
 from esdedup.text.weights import WordTable
 
-# Decimals of weights: millionths.
+# The decimal places of weights.
 _DECIMALS = 6
 
 
 class DocumentFrequencies:
-    """Counts in how many texts each word occurs: some 100 bytes of memory for each different word."""
+    """Counts the texts in which each word occurs, with some 100 bytes of memory per distinct word."""
 
     def __init__(self, segmenter: Segmenter, *, max_text_length: int) -> None:
-        """Begin without a text; of each, at most `max_text_length` visible characters will count."""
+        """Count the words in the first `max_text_length` visible characters of each text."""
         self._segmenter = segmenter
         self._max_text_length = max_text_length
         self._texts_with: Counter[str] = Counter()
         self.text_count = 0
 
     def add(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Count the words of raw texts; return which texts were longer than counts, bool ``(n,)``."""
+        """Count the words of raw texts; return which texts were truncated, bool ``(n,)``."""
         are_cut = []
         for some in slices(texts):
             normal, cut = normal_beginnings(some, max_length=self._max_text_length)
@@ -42,8 +42,8 @@ class DocumentFrequencies:
     def table(self, *, min_texts: int = 1) -> WordTable:
         """Return the inverse document frequencies, ln((texts + 1) / texts with the word), to six decimals.
 
-        All other words weigh their median, as with the table of `TF_IDF`. Words that occur in fewer than
-        `min_texts` are left out; raises `SettingError` if none remains.
+        All other words have the median as their weight, as in `TF_IDF`. Words that occur in fewer than
+        `min_texts` texts are skipped; raises `SettingError` if no word remains.
         """
         weights = {
             word: round(math.log((self.text_count + 1) / count), _DECIMALS)
@@ -52,7 +52,7 @@ class DocumentFrequencies:
         }
         if not weights:
             raise SettingError(
-                f"no word occurs in {min_texts:,} or more of the {self.text_count:,} articles: give more of "
-                "them, or ask for fewer with each word"
+                f"no word occurs in {min_texts:,} or more of the {self.text_count:,} articles: provide more "
+                "articles, or lower the minimum"
             )
         return WordTable(weights, default=statistics.median_high(weights.values()))

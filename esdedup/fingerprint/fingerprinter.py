@@ -10,7 +10,8 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
 from esdedup.text.parsed import ParsedTexts, PassageFilter
 
-# Held at once for each thread; a character takes up to some 30 bytes. Larger values are no faster.
+# The most texts and characters that a thread holds at once; a character takes up to 30 bytes. Larger values
+# are not faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 400_000
 
@@ -19,7 +20,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class ByHalves:
-    """Computes the signatures of profiles with an agreement. Keeps no state."""
+    """Computes the signatures of profiles with an agreement."""
 
     needs_text = False
 
@@ -28,7 +29,7 @@ class ByHalves:
         self._max_sentence_length = profile.max_sentence_length
 
     def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
-        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
+        """Return the fingerprints of texts without their omitted passages, bool ``(passages,)``."""
         signatures, exists, alphanumerics, faults = parsed.core.signatures(
             left_out.tobytes(), self._min_letters, self._max_sentence_length
         )
@@ -42,7 +43,7 @@ class ByHalves:
         )
 
     def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:  # noqa: ARG002
-        """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
+        """Return an empty list, since sentences are hashed by runs of tokens with equal weights."""
         return []
 
     def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
@@ -55,9 +56,9 @@ class Fingerprinter:
     """Computes fingerprints of one profile. Not thread-safe."""
 
     def __init__(self, profile: Profile, *, threads: int = 1) -> None:
-        """Compute with a profile; `threads` share the texts of a batch, with the same results.
+        """Use a profile. `threads` share the texts of a batch, which does not affect the results.
 
-        Words of `classic` and `keywords` are cut in one of them.
+        Only one thread segments the words of `classic` and `keywords`.
         """
         self.profile = profile
         self._threads = threads
@@ -68,13 +69,13 @@ class Fingerprinter:
     def fingerprint(
         self, texts: Sequence[str], *, passage_filter: PassageFilter | None = None
     ) -> Fingerprints:
-        """Return the fingerprints of raw `texts`, in their order.
+        """Return the fingerprints of raw `texts`, in order.
 
-        Batching only saves time: each fingerprint depends on its own text alone, and on what is left out of
-        it. The time and the memory that a text takes are proportional to its length, whatever is in it. One
-        at which the core fails counts as empty; `Fingerprints.faults` says so.
+        Batching only saves time: each fingerprint depends only on its text and its omitted passages. Time and
+        memory are proportional to the length of a text, whatever its content. A text at which the crate fails
+        is treated as empty, and has an entry in `Fingerprints.faults`.
 
-        `passage_filter` is called for a few texts at a time, in their order; not if the profile keeps
+        `passage_filter` is called for a few texts at a time, in order. It is not called if the profile keeps
         boilerplate.
         """
         passage_filter = self._allowed(passage_filter)
@@ -86,25 +87,24 @@ class Fingerprinter:
         )
 
     def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
-        """Yield raw texts as `fingerprint` parses them, a few at a time, in their order.
+        """Parse raw texts as `fingerprint` does, and yield a few at a time, in order.
 
-        Some 10 to 30 bytes for each of their characters.
+        Parsed texts use some 10 to 30 bytes per character.
         """
         for some in slices(texts, threads=self._threads):
             yield self._parsed(some, keep_text=self._method.needs_text)
 
     def features(self, text: str, *, passage_filter: PassageFilter | None = None) -> list[Feature]:
-        """Return the weighted words that decide the simhash of a raw text, the heaviest first.
+        """Return the weighted words that determine the simhash of a raw text, heaviest first.
 
-        Empty if the text has no fingerprint, and for `verified`, which weighs no words.
+        The list is empty if the text has no fingerprint, and for `verified`, which does not weigh words.
         """
         return self._method.features(*self._one(text, passage_filter))
 
     def passages(self, text: str, *, passage_filter: PassageFilter | None = None) -> list[str]:
         """Return the normalised passages that represent a raw text, each up to where hashing stops.
 
-        Empty if the text has no letters or digits, unless the profile takes its keywords from the
-        whole text.
+        The list is empty if the text has no letters or digits, unless the profile hashes keywords.
         """
         return self._method.passages(*self._one(text, passage_filter))
 
@@ -122,7 +122,7 @@ class Fingerprinter:
 
 
 def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]:
-    """Cut a batch into slices with some texts and characters for each thread; only a lone one is empty."""
+    """Divide a batch into slices of limited size; the only slice that may be empty is a single one."""
     start = characters = 0
     for at, text in enumerate(texts):
         characters += len(text)

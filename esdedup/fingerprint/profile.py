@@ -1,6 +1,6 @@
-"""Profiles: everything that decides a fingerprint, as named and versioned values.
+"""Profiles: everything that determines a fingerprint, as named and versioned values.
 
-A profile's label is stored with the data made under it. Fingerprints of two profiles are never compared.
+A profile's label is stored with the data. Fingerprints of different profiles are never compared.
 """
 
 import dataclasses
@@ -27,55 +27,53 @@ from esdedup.text.segmenters import JIEBA, Segmenter, segmenter_named
 from esdedup.text.weights import TF_IDF, WEIGHTINGS, Weighting
 
 Representation = Literal["halves", "longest-sentence", "keywords"]
-"""What stands for a text: the longest sentence of each half, with minhashes of the wording; the longest
-sentence of all, which survives reprinting better than the rest; or the heaviest words."""
+"""The representation of a text: the longest sentence of each half, with minhashes of the wording; the longest
+sentence of the text, which is edited least in reprints; or the heaviest words."""
 
 _KEYWORD_COUNT = 80
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Profile:
-    """Everything that decides a fingerprint.
+    """Everything that determines a fingerprint.
 
-    `verified` represents a text by halves, and compares whole texts as well, by their sketches. `classic`
-    represents it by its longest sentence, `keywords` by its heaviest words.
+    `verified` represents a text by the longest sentence of each half, and also compares whole texts by their
+    sketches. `classic` represents a text by its longest sentence, `keywords` by its heaviest words. Their
+    segmenter, weighting and hash can be replaced; the names of replacements are part of the label.
 
-    Words are cut, weighed and hashed by the segmenter, the weighting and the hash; `classic` and `keywords`
-    take others, whose names are part of the label.
-
-    Change one with `with_changes`, or with `dataclasses.replace`.
+    Change a profile with `with_changes`, or with `dataclasses.replace`.
 
     Raises:
-        SettingError: A value is out of range, or two of them contradict each other.
+        SettingError: A value is out of range, or two values contradict each other.
     """
 
     # Part of the label; not empty.
     name: str
-    # Raised with every change that may alter a bit of a fingerprint; from 1.
+    # Incremented with every change that may alter a bit of a fingerprint; from 1.
     version: int
     representation: Representation
     # The number of heaviest words, 1 to 10,000; only for "keywords".
     keyword_count: int = _KEYWORD_COUNT
-    # How much words weigh; not for "halves", which does not weigh words.
+    # The weights of words; not for "halves", which does not weigh words.
     weighting: Weighting = TF_IDF
-    # How a text is cut into words, and how these are hashed; not for "halves", which has no words.
+    # Divides texts into words; not for "halves", which has no words.
     segmenter: Segmenter = JIEBA
+    # Hashes words; not for "halves".
     token_hash: TokenHash = MURMUR3
-    # The bit of a simhash where the weights of words add up to zero, 0 or 1; not for "halves".
+    # The bit of a simhash if the weights of words add up to zero, 0 or 1; not for "halves".
     zero_bit: int = 0
-    # Two simhashes are near up to this distance, inclusive; 0 to 3.
+    # The largest distance (inclusive) of near simhashes, 0 to 3.
     max_distance_bits: int = MAX_DISTANCE_BITS
-    # When two whole texts agree; only for "halves", and required there.
+    # The rules by which whole texts agree; only for "halves", and required there.
     agreement: Agreement | None = None
-    # A text with fewer letters and digits gets no fingerprint; from 1.
+    # The fewest letters and digits of a text with a fingerprint, from 1.
     min_letters: int = 6
-    # A sentence is cut after this many characters, or for "halves" after this many words or East Asian
+    # The most characters of a sentence that are hashed; for "halves", the most words or East Asian
     # characters; 1 to 65,535.
     max_sentence_length: int = 2_000
-    # A text is cut after this many characters, without markup: only its beginning is fingerprinted; from
-    # `min_letters` to 10,000,000.
+    # The most characters of a text, without markup, that are fingerprinted; from `min_letters` to 10,000,000.
     max_text_length: int = MAX_TEXT_LENGTH
-    # Fingerprint texts whole: nothing is learned from them, and nothing is left out.
+    # Whether to fingerprint whole texts, and neither learn nor omit boilerplate.
     keep_boilerplate: bool = False
 
     def __post_init__(self) -> None:
@@ -104,7 +102,7 @@ class Profile:
                 allowed = f"at least {least}" if most == float("inf") else f"from {least} to {most:,}"
                 raise SettingError(f"{name} is {value}; it must be {allowed}")
 
-        # For "halves" the two are not comparable: a sentence's length counts words.
+        # For "halves" the two are not comparable, since the length of a sentence counts words.
         if self.representation != "halves" and self.max_sentence_length < self.min_letters:
             raise SettingError(
                 f"max_sentence_length is {self.max_sentence_length}; it must be at least min_letters, "
@@ -132,7 +130,7 @@ class Profile:
         weighting, segmenter, token_hash = self.weighting, self.segmenter, self.token_hash
         parts: tuple[tuple[str, Any, Any, Any, str], ...] = (
             ("weighting", weighting, TF_IDF, WEIGHTINGS.get(weighting.name), "does not weigh words"),
-            ("segmenter", segmenter, JIEBA, segmenter_named(segmenter.name), "does not cut words"),
+            ("segmenter", segmenter, JIEBA, segmenter_named(segmenter.name), "does not use words"),
             ("hash", token_hash, MURMUR3, TOKEN_HASHES.get(token_hash.name), "does not hash words"),
         )
         for part, value, default, standard, reason in parts:
@@ -141,9 +139,9 @@ class Profile:
                     f"the {part} {value.name!r} contradicts the representation 'halves', which {reason}; "
                     "leave it out, or use 'longest-sentence' or 'keywords'"
                 )
-            # The label has only their names.
+            # The label contains only the name.
             if standard is not None and value != standard:
-                raise SettingError(f"the {part} {value.name!r} exists: give your own another name")
+                raise SettingError(f"the {part} {value.name!r} already exists: give yours another name")
 
     def __repr__(self) -> str:
         return f"Profile({self.label!r})"
@@ -159,7 +157,7 @@ class Profile:
 
     @property
     def signature_dtype(self) -> np.dtype[Any]:
-        """The dtype of a text's signature: a simhash, or all that `verified` keeps."""
+        """The dtype of a text's signature: a simhash, or `SIGNATURE`."""
         return np.dtype("<u8") if self.agreement is None else SIGNATURE
 
     def with_changes(
@@ -175,9 +173,9 @@ class Profile:
         max_text_length: int | None = None,
         keep_boilerplate: bool | None = None,
     ) -> "Profile":
-        """Return a copy of the profile; None leaves a value as it is.
+        """Return a copy of the profile; values of None are unchanged.
 
-        `resemblance` is what long texts need to agree, 0.4 to 0.95; short ones need more.
+        `resemblance` is the resemblance that long texts need to agree, 0.4 to 0.95; short texts need more.
 
         Raises:
             SettingError: A value is out of range, or contradicts the profile.
@@ -224,7 +222,7 @@ DEFAULT = PROFILES[DEFAULT_PROFILE]
 
 
 def get_profile(name: str | Profile) -> Profile:
-    """Return the standard profile of that name; a profile is returned as it is.
+    """Return the standard profile with a name, or the given profile.
 
     Raises:
         SettingError: There is no such profile.
@@ -237,5 +235,5 @@ def get_profile(name: str | Profile) -> Profile:
 
 
 def profile_labelled(label: str) -> Profile | None:
-    """Return the standard profile with that label, None if there is none."""
+    """Return the standard profile with a label, or None."""
     return next((profile for profile in PROFILES.values() if profile.label == label), None)

@@ -1,6 +1,6 @@
-"""The signature of a text under the profile `verified`: everything that is compared and stored.
+"""The signature of a text under the profile `verified`, which has all compared and stored fields.
 
-It is made in `core/src/signature.rs`, which says how, and compared in `core/src/forest/agreement.rs`.
+`core/src/signature.rs` computes and documents it; `core/src/forest/agreement.rs` compares signatures.
 """
 
 import dataclasses
@@ -15,30 +15,30 @@ from esdedup.text.parsed import ParsedTexts
 
 BINS = 256
 WORDS = BINS * 2 // 64
-"""64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
+"""The number of 64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
 REPRESENTATIVES = 9
 SIGNATURE = np.dtype(
     [
-        # Simhashes of one or two sentences, which are even, then minhashes of the wording, which are odd; a
-        # text with too few words repeats the first simhash.
+        # The simhashes of one or two sentences, which are even, then minhashes of the wording, which are odd.
+        # A text with too few words repeats the first simhash.
         ("representatives", "<u8", (REPRESENTATIVES,)),
         ("sketch", "<u8", (WORDS,)),
-        # One bit for each of 64 groups of figures: 1 if an odd number of the text's figures are in it.
+        # One bit for each of 64 groups of figures: 1 if an odd number of the text's figures are in the group.
         ("figure_sketch", "<u8"),
-        # The same for pairs of figures that follow one another.
+        # The same for pairs of consecutive figures.
         ("pair_sketch", "<u8"),
-        # Of its words, above all those that it repeats, as `core/src/names.rs` has it.
+        # A sketch of the words, in particular of the repeated words: see `core/src/names.rs`.
         ("name_sketch", "<u8"),
-        # Its length, where a word or number is 2 units and an East Asian character 1; its runs of tokens; and
-        # its figures, counted each time they come. From 32,768 on in steps of 32, as `Count` in the core has
-        # it.
+        # The length, in which a word or number has 2 units and an East Asian character 1; the number of runs
+        # of tokens; and the number of figures, including repeated ones. From 32,768 on, they are rounded down
+        # to a multiple of 32 (`Count` in the crate).
         ("units", "<u2"),
         ("runs", "<u2"),
         ("figures", "<u2"),
-        # For a node: one bit for each representative it is indexed under, the lowest for the first.
+        # For a node: one bit for each representative under which it is indexed; the lowest is for the first.
         ("indexed", "<u2"),
-        # For a node: where its article came from, as `esdedup.sites.Provenance` has it; for a root, in the
-        # lowest bits, in which period of the retention it was made.
+        # For a node: bits of the article's link and id (`esdedup.sites.Provenance`); for a root, the lowest
+        # bits are the retention period in which it was created.
         ("origin", "<u8"),
     ]
 )
@@ -57,20 +57,21 @@ Signatures = npt.NDArray[Any]
 class Fingerprints:
     """The fingerprints of a batch of texts."""
 
-    # (n,), in the profile's dtype: uint64 simhashes, or `SIGNATURE`; zeros for a text that has none.
+    # (n,), in the profile's dtype: uint64 simhashes, or `SIGNATURE`; zeros for a text without a fingerprint.
     signatures: npt.NDArray[Any]
     # bool (n,): False for a text that is too short or has no words.
     exists: npt.NDArray[np.bool_]
     # int64 (n,): the letters and digits in the fingerprinted part of each text.
     alphanumerics: npt.NDArray[np.int64]
-    # int64 (n,): how many of these were left out as boilerplate.
+    # int64 (n,): the letters and digits that were omitted as boilerplate.
     boilerplate_letters: npt.NDArray[np.int64]
-    # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
-    # beginning is fingerprinted.
+    # bool (n,): True for a text longer than the profile's `max_text_length`, of which only the beginning is
+    # fingerprinted.
     are_cut: npt.NDArray[np.bool_]
-    # uint64 (n,): the id of each text's page, 0 if it has no letter or digit, a fault, or is a placeholder.
+    # uint64 (n,): the content hash of each text; 0 if it has no letters or digits, has a fault, or is a
+    # placeholder.
     pages: npt.NDArray[np.uint64]
-    # str (n,): where the core failed at each text, which counts as empty then; "" if it did not.
+    # str (n,): where the crate failed at each text, which then is treated as empty; "" if it did not fail.
     faults: npt.NDArray[np.object_]
 
     @classmethod
@@ -84,13 +85,10 @@ class Fingerprints:
         alphanumerics: npt.NDArray[np.int64],
         faults: Sequence[str],
     ) -> "Fingerprints":
-        """Return the fingerprints of parsed texts without some of their passages, bool ``(passages,)``.
-
-        Fields are as above, but for `faults`, which are a list.
-        """
+        """Create fingerprints from parsed texts and flags of omitted passages, bool ``(passages,)``."""
         column, pages = np.array(faults, object), parsed.pages
         if any(faults):
-            # A forest would remember that the page has no fingerprint.
+            # Otherwise the forest would remember that the text has no fingerprint.
             pages = np.where(column == "", pages, np.uint64(0))
         return cls(
             signatures=signatures,
@@ -104,14 +102,14 @@ class Fingerprints:
 
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints"]) -> "Fingerprints":
-        """Return the fingerprints of several batches, of one at least, as those of one."""
+        """Return the fingerprints of one or more batches as those of one batch."""
         if len(parts) == 1:
             return parts[0]
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         return cls(**dict(zip(vars(parts[0]), map(np.concatenate, columns), strict=True)))
 
     def without(self, places: Sequence[int]) -> "Fingerprints":
-        """Return these, but none of the texts at some places, and nothing to remember these by."""
+        """Return a copy without the fingerprints and content hashes of the texts at some positions."""
         if not places:
             return self
         kept = np.ones(len(self.exists), bool)
@@ -131,7 +129,7 @@ class Fingerprints:
 
 
 def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:
-    """Return which representatives each node is indexed under: bool ``(n, REPRESENTATIVES)``."""
+    """Return under which representatives each node is indexed: bool ``(n, REPRESENTATIVES)``."""
     indexed: npt.NDArray[np.bool_] = (signatures["indexed"][:, None] & PLACES) != 0
     return indexed
 

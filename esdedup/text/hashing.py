@@ -18,32 +18,32 @@ _LOW_64 = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def murmur64(token: bytes) -> int:
-    """Return the first 64 bits of MurmurHash3 (x64, 128 bits, seed 0), as an unsigned number."""
+    """Return the first 64 bits of MurmurHash3 (x64, 128 bits, seed 0) as an unsigned integer."""
     return mmh3.hash64(token, seed=0, x64arch=True, signed=False)[0]
 
 
 def crc32(token: bytes) -> int:
-    """Return the CRC-32 of ISO-HDLC, which gzip and PNG use too: 32 bits."""
+    """Return the CRC-32 of ISO-HDLC, as used by gzip and PNG: 32 bits."""
     return zlib.crc32(token)
 
 
 def python2(token: bytes) -> int:
     """Return the `hash` of a string in 64-bit Python 2, unsigned: h * 1000003 ^ c over its characters.
 
-    It is that of `unicode`, by code points, as segmenters returned words there: a `str` of UTF-8 has another
-    one, unless all is ASCII.
+    This is the hash of a `unicode` object, the type of words that segmenters returned. A `str` of UTF-8 has a
+    different hash, unless it is ASCII.
     """
     characters = token.decode()
     value = ord(characters[0]) << 7 if characters else 0
     for character in characters:
         value = value * 1_000_003 & _LOW_64 ^ ord(character)
     value ^= len(characters)
-    # -1 means an error there.
+    # CPython replaces -1 by -2, since -1 indicates an error.
     return value - 1 if value == _LOW_64 else value
 
 
 def times33(token: bytes) -> int:
-    """Return Bernstein's hash, djb2: h * 33 + c over bytes, from 5381 on: 32 bits."""
+    """Return Bernstein's hash, djb2: h * 33 + c over bytes, starting with 5381: 32 bits."""
     value = 5381
     for byte in token:
         value = value * 33 + byte & _LOW_32
@@ -51,7 +51,7 @@ def times33(token: bytes) -> int:
 
 
 def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return a hash of each value, of the same shape, by the finalizer of MurmurHash3."""
+    """Return a hash of each value, computed by the finalizer of MurmurHash3, in the same shape."""
     values = values ^ values >> np.uint64(33)
     values *= np.uint64(0xFF51AFD7ED558CCD)
     values ^= values >> np.uint64(33)
@@ -62,9 +62,9 @@ def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 @dataclasses.dataclass(frozen=True)
 class TokenHash:
-    """How the words of a profile are hashed, under a name that belongs to the profile's label.
+    """The hash of a profile's words, with a name that is part of the profile's label.
 
-    Another function needs another name. For fingerprints in several processes, it must be importable.
+    Different functions need different names. For use in several processes, the function must be importable.
 
     Raises:
         SettingError: The name is empty, or the number of bits is not from 1 to 64.
@@ -77,23 +77,23 @@ class TokenHash:
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise SettingError("a hash of one's own needs a name: it becomes part of the profile's label")
+            raise SettingError("a custom hash needs a name, which becomes part of the profile's label")
         if not 1 <= self.bits <= 64:
             raise SettingError(f"the hash {self.name!r} has {self.bits} bits; it must have 1 to 64")
 
     def of_bytes(self, word: bytes) -> int:
-        """Return 64 bits for a word in UTF-8."""
+        """Return the 64-bit hash of a word in UTF-8."""
         return int(self.of([word.decode()])[0])
 
     def of(self, words: Sequence[str]) -> npt.NDArray[np.uint64]:
-        """Return 64 bits for each word, uint64 ``(n,)``.
+        """Return the 64-bit hash of each word, uint64 ``(n,)``.
 
-        A hash of fewer bits is made longer by the finalizer of MurmurHash3, which is a permutation of 64-bit
-        numbers: words with different hashes keep different ones, and every bit depends on every bit. Zeros
-        above the hash would be the same bits in each fingerprint.
+        A hash with fewer bits is extended by the finalizer of MurmurHash3, a permutation of 64-bit numbers in
+        which every output bit depends on every input bit. So different hashes stay different. With zeros as
+        the missing bits, these bits would be equal in all fingerprints.
 
         Raises:
-            SettingError: The function returned something else than an integer of these bits.
+            SettingError: The function did not return an integer of `bits` bits.
         """
         hashes = [self.function(word.encode()) for word in words]
         for word, value in zip(words, hashes, strict=True):
@@ -120,7 +120,7 @@ TOKEN_HASHES = {
 
 
 def get_token_hash(name: str) -> TokenHash:
-    """Return the hash of that name.
+    """Return the hash with a name.
 
     Raises:
         SettingError: There is no such hash.

@@ -1,28 +1,28 @@
-"""The passages that a fingerprint leaves out, as positions in the visible text."""
+"""The passages omitted from a fingerprint, as positions in the visible text."""
 
 import pydantic
 
 
 class Span(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True, defer_build=True):
-    """One passage or several adjacent ones, in the visible text."""
+    """One or more adjacent passages in the visible text."""
 
     start: int
-    """Where it begins, in characters (code points) from 0."""
+    """The start, in characters (code points) from 0."""
     end: int
-    """Where it ends, exclusive."""
+    """The end (exclusive), in characters."""
     text: str
 
 
 class LeftOut(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True, defer_build=True):
-    """What is left out of a text's fingerprint as boilerplate."""
+    """The boilerplate omitted from a text's fingerprint."""
 
     passages: int
-    """How many passages are left out: sentences, headlines, menu items."""
+    """The number of omitted passages: sentences, headlines and menu items."""
     letters: int
-    """How many letters and digits those have."""
+    """The number of letters and digits in the omitted passages."""
     of_passages: int
-    """How many passages the text has, as far as it is fingerprinted."""
+    """The number of passages in the fingerprinted part of the text."""
     of_letters: int
-    """How many letters and digits the text has."""
+    """The number of letters and digits in the fingerprinted part of the text."""
     spans: tuple[Span, ...]
-    """Where they are, in their order; passages next to each other are one span."""
+    """The positions of the omitted passages, in order; adjacent passages form one span."""

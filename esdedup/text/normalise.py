@@ -1,9 +1,8 @@
-"""Turns raw text into visible text, which has no markup, and into normal text.
+"""Converts raw text to visible text, which has no markup, and to normal text.
 
-Markup is removed as a browser would, and so is hidden text (`core/src/markup.rs`): whatever readers see must
-be fingerprinted, or an advertisement could pass for the article around it. Normalising then applies Unicode
-NFKC (which also unifies full and half width), folds case, simplifies traditional Chinese characters, and
-unifies spellings: `core/src/normal_form.rs`.
+Markup and hidden text are removed as in a browser (`core/src/markup.rs`): all text that readers see must be
+fingerprinted, or an advertisement could pass as the article in it. The normal form is Unicode NFKC, with case
+folded, traditional Chinese characters simplified, and spellings unified (`core/src/normal_form.rs`).
 """
 
 import sys
@@ -16,37 +15,38 @@ from esdedup import _core
 
 
 def visible_text(raw: str) -> str:
-    """Return the visible text of a raw text, which is exactly what its fingerprint covers.
+    """Return the visible text of a raw text, which is the text that is fingerprinted.
 
-    Not idempotent: in the result, `&lt;p&gt;` has become the text `<p>`.
+    This is not idempotent: in the result, `&lt;p&gt;` has become the text `<p>`.
     """
     return visible_beginning(raw, max_length=sys.maxsize)
 
 
 def visible_beginning(raw: str, *, max_length: int) -> str:
-    """Return the visible text, or a beginning of it longer than `max_length`, without reading the rest."""
+    """Return at most `max_length + 1` characters of the visible text, without reading the rest."""
     return _core.visible_text(raw, max_length=max_length)
 
 
 def normal_form(text: str) -> str:
     """Return `text` in NFKC, case folded, with traditional Chinese characters simplified, in one spelling.
 
-    Digits of all scripts become ASCII's. Accents of Latin, Greek and Cyrillic letters go, and vowel signs of
-    Arabic and Hebrew; interchangeable Arabic letters become one. Invisible characters are removed, and other
-    control characters become spaces, except for line breaks and tabs. The result can be encoded as UTF-8.
+    Digits of all scripts become ASCII digits. Accents of Latin, Greek and Cyrillic letters, and vowel signs
+    of Arabic and Hebrew, are removed; interchangeable Arabic letters are unified. Invisible characters are
+    removed, and other control characters, except line breaks and tabs, become spaces. The result can be
+    encoded as UTF-8.
     """
     return _core.normal_form(text)
 
 
 def normalise(texts: Sequence[str]) -> list[str]:
-    """Return raw texts without markup, in their `normal_form`, however long they are."""
+    """Return raw texts of any length without markup, in their `normal_form`."""
     return normal_beginnings(texts, max_length=sys.maxsize)[0]
 
 
 def normal_beginnings(texts: Sequence[str], *, max_length: int) -> tuple[list[str], npt.NDArray[np.bool_]]:
-    """Return raw texts without markup, in their normal form, and which of them were longer: bool ``(n,)``.
+    """Return raw texts without markup, in normal form, and which of them were truncated: bool ``(n,)``.
 
-    `max_length` characters are kept of each visible text, each counted with its normal form.
+    Each normal form has at most `max_length` characters.
     """
     found, are_cut = _core.normalise(texts, max_length=max_length)
     return found, np.frombuffer(are_cut, bool)

@@ -1,8 +1,8 @@
-"""A batch of raw texts, cut into passages and tokens, from which fingerprints are made.
+"""Parses a batch of raw texts into passages and tokens, from which fingerprints are computed.
 
-Passages are sentences, headlines and menu items. They are compared by their words alone, so that boilerplate
-is recognised on every page; dates and times count as equal, since they change from page to page, except in
-long sentences: `core/src/passages.rs`.
+Passages are sentences, headlines and menu items. They are compared only by their words and figures, so that
+boilerplate is recognised on every page. Dates and times are treated as equal, since they change from page to
+page, except in long sentences: see `core/src/passages.rs`.
 """
 
 import dataclasses
@@ -16,10 +16,10 @@ import numpy.typing as npt
 from esdedup import _core
 from esdedup.text.left_out import LeftOut, Span
 
-# How characters are hashed, see `_core.parse`: benchmarks try other hashes.
+# The hash of characters (see `_core.parse`); benchmarks try other hashes.
 _CHARACTER_HASH: tuple[int, int] | None = None
 
-# A headline has five words, or ten East Asian characters. A shorter title may be the name of a column.
+# A headline has five words or ten East Asian characters; a shorter title may be that of a regular column.
 _HEADLINE_UNITS = 10
 _LONGEST_HEADLINE = 500
 
@@ -32,9 +32,9 @@ def _column(at: int, dtype: type[np.generic]) -> functools.cached_property[npt.N
 
 @dataclasses.dataclass(frozen=True)
 class Passages:
-    """All passages of a batch of texts, in their order."""
+    """All passages of a batch of texts, in order."""
 
-    # As the core has them: the five that follow.
+    # The five columns below, as bytes.
     columns: tuple[bytes, ...]
     # The number of texts, including those without a passage.
     text_count: int
@@ -43,36 +43,36 @@ class Passages:
     hashes = _column(0, np.uint64)
     # int64 (n,): the number of letters and digits.
     alphanumerics = _column(1, np.int64)
-    # bool (n,): whether each ends as sentences of running text do, not as headlines, menus and teasers do, or
-    # is one of several rows of a label and a value.
+    # bool (n,): whether each passage ends like a sentence of running text, and not like a headline, menu item
+    # or teaser; or is one of several rows of a label and a value.
     are_prose = _column(2, np.bool_)
-    # bool (n,): whether each has a number other than in a date or time; False for long sentences of prose.
+    # bool (n,): whether each has a number outside of dates and times; False for long sentences of prose.
     have_figures = _column(3, np.bool_)
     # int64 (n,): the position in the batch of each passage's text, non-decreasing.
     texts = _column(4, np.int64)
 
     @classmethod
     def of(cls, *columns: npt.NDArray[Any], text_count: int) -> "Passages":
-        """Take the five columns as arrays."""
+        """Create passages from the five columns as arrays."""
         return cls(tuple(each.tobytes() for each in columns), text_count)
 
     def of_texts(self, start: int, stop: int) -> "Passages":
-        """Return the passages of the texts from `start` to `stop` (exclusive), as a batch of its own."""
+        """Return the passages of the texts from `start` to `stop` (exclusive), as a separate batch."""
         first, last = np.searchsorted(self.texts, (start, stop))
         columns = (self.hashes, self.alphanumerics, self.are_prose, self.have_figures, self.texts - start)
         return Passages.of(*(each[first:last] for each in columns), text_count=stop - start)
 
 
 PassageFilter = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
-"""Returns which passages of some pages to leave out, bool ``(n,)``, by these and the pages' ids."""
+"""Returns which passages of pages to omit, bool ``(n,)``, given the passages and the content hashes."""
 
 SiteFilters = Callable[[str | None], PassageFilter]
-"""Returns the passage filter for pages of a site; None if the site is not known."""
+"""Returns the passage filter for pages of a site, or of unknown sites for None."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ParsedTexts:
-    """The passages and tokens of a batch; the texts themselves stay in the core."""
+    """The passages and tokens of a batch of texts, which the crate stores."""
 
     core: _core.Parsed
 
@@ -82,7 +82,7 @@ class ParsedTexts:
     ) -> "ParsedTexts":
         """Parse raw texts; see `_core.parse`.
 
-        `keep_text` keeps the normal texts, to cut them into words or to show passages.
+        With `keep_text`, the normal texts are kept, to extract words or to show passages.
         """
         return cls(
             _core.parse(
@@ -104,15 +104,15 @@ class ParsedTexts:
 
     @property
     def pages(self) -> npt.NDArray[np.uint64]:
-        """The ids of the whole texts as pages: uint64 ``(n,)``, 0 for a text without letters and digits.
+        """The content hashes of the texts: uint64 ``(n,)``; 0 for a text without letters and digits.
 
-        Texts with the same tokens in the same order have the same id.
+        Texts with the same tokens in the same order have the same content hash.
         """
         return np.frombuffer(self.core.content_hashes, np.uint64)
 
     @property
     def are_cut(self) -> Bools:
-        """Which texts were longer than the limit, so that the rest is missing: bool ``(n,)``."""
+        """Which texts were longer than the limit and were truncated: bool ``(n,)``."""
         return np.frombuffer(self.core.are_cut, bool)
 
     @property
@@ -122,13 +122,13 @@ class ParsedTexts:
         return counts.astype(np.int64)
 
     def left_out(self, passage_filter: PassageFilter | None) -> Bools:
-        """Return which passages a filter leaves out: bool ``(passages,)``, or ``(0,)`` without one: none."""
+        """Return which passages a filter omits: bool ``(passages,)``, or ``(0,)`` if there is no filter."""
         if passage_filter is None:
             return np.zeros(0, bool)
         return passage_filter(self.passages, self.pages)
 
     def letters_left_out(self, left_out: Bools) -> npt.NDArray[np.int64]:
-        """Return how many letters and digits of each text are left out: int64 ``(n,)``; see `left_out`."""
+        """Return the number of omitted letters and digits of each text: int64 ``(n,)``; see `left_out`."""
         if not np.count_nonzero(left_out):
             return np.zeros(len(self), np.int64)
         texts, alphanumerics = self.passages.texts[left_out], self.passages.alphanumerics[left_out]
@@ -137,14 +137,14 @@ class ParsedTexts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LocatedPassages:
-    """The passages of one text, and where they are in what readers see of it."""
+    """The passages of one text, and their positions in its visible text."""
 
-    # The text without its markup; of a longer one than is fingerprinted, the beginning.
+    # The text without markup, or its beginning if it is longer than the fingerprinted part.
     visible: str
     passages: Passages
     # The content hash of the text, uint64 (1,).
     page: npt.NDArray[np.uint64]
-    # int64 (n,) each: where passages start and end (exclusive) in `visible`, without spaces around them.
+    # int64 (n,) each: the starts and ends (exclusive) of passages in `visible`, without surrounding spaces.
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
 
@@ -162,11 +162,11 @@ class LocatedPassages:
         )
 
     def text(self, passage: int) -> str:
-        """Return the visible text of a passage on one line: its lines could be taken for passages."""
+        """Return the visible text of a passage as one line, since several lines would be several passages."""
         return " ".join(self.visible[self.starts[passage] : self.ends[passage]].split())
 
     def left_out(self, are_left_out: Bools) -> LeftOut:
-        """Describe the passages that are left out, bool ``(n,)``."""
+        """Describe the omitted passages, given as bool ``(n,)``."""
         alphanumerics = self.passages.alphanumerics
         return LeftOut(
             passages=int(np.count_nonzero(are_left_out)),
@@ -177,7 +177,7 @@ class LocatedPassages:
         )
 
     def _spans(self, are_left_out: Bools) -> list[Span]:
-        """Return the spans of the passages left out; adjacent ones are joined."""
+        """Return the spans of the omitted passages, with adjacent passages joined."""
         is_edge = np.diff(are_left_out.astype(np.int8), prepend=0, append=0)
         first, after = (is_edge == 1).nonzero()[0], (is_edge == -1).nonzero()[0]
         spans = []
@@ -195,7 +195,7 @@ def are_headlines(titles: Sequence[str]) -> Bools:
 
 
 def left_out(text: str, passage_filter: PassageFilter | None, *, max_length: int) -> LeftOut:
-    """Return what a filter leaves out of the fingerprint of a raw text; `max_length` is the profile's."""
+    """Return the passages that a filter omits from a raw text, for a profile's `max_text_length`."""
     found = LocatedPassages.of(text, max_length=max_length)
     if passage_filter is None:
         return found.left_out(np.zeros(len(found.passages.hashes), bool))

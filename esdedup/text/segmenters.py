@@ -1,4 +1,4 @@
-"""Segmenters cut normalised text into words: as jieba does, by Unicode, into n-grams, or by a function."""
+"""Segmenters divide normalised text into words: by jieba, by Unicode, into n-grams, or by a function."""
 
 import dataclasses
 import functools
@@ -12,52 +12,52 @@ from esdedup.text.hashing import murmur64
 from esdedup.text.normalise import normal_form
 
 MAX_GRAM_LENGTH = 64
-"""The most letters of an n-gram."""
+"""The largest length of n-grams."""
 
-# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba cuts them at these
-# places, except for two that are in its dictionary.
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba splits them at these places, except
+# for two words in its dictionary.
 _WHOLE = frozenset({"c#", "c++"})
 _COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
 _PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
 # Copied from jieba's regular expressions.
 _HAN = re.compile("[\u4e00-\u9fd5]")
 _GRAMS = re.compile(r"([1-9]\d?)-grams")
-# Lines of a dictionary, as jieba reads them: a word, perhaps its frequency, perhaps its part of speech.
+# A line of a dictionary, as jieba reads it: a word, an optional frequency, an optional part of speech.
 _LINE = re.compile(r"(.+?)(?:\s+([0-9]+))?(?:\s+([a-z]+))?")
-# Those of jieba's dictionary, and what it calls English words and punctuation.
+# The parts of speech in jieba's dictionary, and its names for English words and punctuation.
 _PART_OF_SPEECH = re.compile(
     "a[dgn]?|b|c|d[fg]?|e(ng)?|f|g|h|i|j|k|l|m[gq]?|n(g|r|rfg|rt|s|t|z)?|o|p|q|r[grz]?|s|tg?|u[dgjlvz]?|"
     "v[dginq]?|w|x|y|zg?"
 )
 _MAX_FREQUENCY = 2**31 - 1
-# No word is longer. jieba takes minutes for one of 60,000 characters, such as a line of a wrong file.
+# The most characters of a word. jieba takes minutes for one of 60,000, such as a line of an unsuitable file.
 _MAX_LENGTH = 256
 
 
 class Segmenter(Protocol):
-    """How a text is cut into words."""
+    """Divides texts into words."""
 
     @property
     def name(self) -> str:
-        """Identifies the segmenter in a profile's label: different segmenters have different names."""
+        """The name in a profile's label; different segmenters must have different names."""
 
     def cut(self, text: str) -> Sequence[str]:
-        """Cut normalised text into words. Those without letters and digits are ignored."""
+        """Divide normalised text into words. Words without letters and digits are ignored."""
 
     def can_yield(self, word: str) -> bool:
-        """Return whether a word, in its normal form, is cut as such from some text."""
+        """Return whether `cut` returns a word, given in normal form, for some text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Dictionary:
-    """Words for jieba in addition to its own dictionary; of duplicate entries, the last counts.
+    """Words for jieba in addition to its own dictionary; of duplicate entries, the last is used.
 
     Raises:
-        SettingError: There are none, which would change the profile's label and nothing else.
+        SettingError: There are no words, so only the profile's label would change.
     """
 
-    # Words in normal form, with their frequencies. None: as high as it takes for jieba to keep the word
-    # whole. 0: the word is split.
+    # Words in normal form, with their frequencies. None is a frequency so high that jieba keeps the word
+    # whole; with 0, the word is split.
     entries: tuple[tuple[str, int | None], ...]
 
     def __post_init__(self) -> None:
@@ -66,22 +66,22 @@ class Dictionary:
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> "Dictionary":
-        """Make a dictionary of words without frequencies."""
+        """Create a dictionary of words without frequencies."""
         return cls(tuple((normal_form(word), None) for word in words))
 
     @classmethod
     def of_lines(cls, lines: Iterable[str], *, name: str) -> "Dictionary":
-        """Read the lines of one of jieba's user dictionaries: a word, its frequency, its part of speech.
+        """Read the lines of a user dictionary of jieba: a word, its frequency, its part of speech.
 
-        The last two may be missing, and the part of speech has no effect. Empty lines are ignored.
+        The last two are optional, and the part of speech has no effect. Empty lines are ignored.
 
         Args:
             lines: In any order.
-            name: Of the dictionary, for messages.
+            name: The name of the dictionary in error messages.
 
         Raises:
-            SettingError: There is no word; a frequency is too large; a word has more than 256 characters; or
-                a word is followed by another one, which jieba itself takes for its part of speech.
+            SettingError: There are no words; a frequency is too large; a word has more than 256 characters;
+                or a line has a second word, which jieba itself would read as the part of speech.
         """
         entries: list[tuple[str, int | None]] = []
         for number, line in enumerate(lines, start=1):
@@ -92,14 +92,14 @@ class Dictionary:
             if len(word) > _MAX_LENGTH:
                 raise SettingError(
                     f"{name}:{number}: a word of {len(word):,} characters, which begins {word[:20]!r}; write "
-                    f"one word a line, of {_MAX_LENGTH} characters at most"
+                    f"one word per line, with at most {_MAX_LENGTH} characters"
                 )
             if not (frequency or part_of_speech is None or _PART_OF_SPEECH.fullmatch(part_of_speech)):
                 raise SettingError(
-                    f"{name}:{number}: {part_of_speech!r} is not a part of speech of jieba's; write one word "
-                    "a line, without blanks, since jieba cuts at them anyway"
+                    f"{name}:{number}: {part_of_speech!r} is not a part of speech known to jieba; write one "
+                    "word per line, without blanks, since jieba splits at blanks anyway"
                 )
-            # Python refuses to read thousands of digits.
+            # `int` rejects thousands of digits.
             if frequency is not None and (len(frequency) > 20 or int(frequency) > _MAX_FREQUENCY):
                 raise SettingError(
                     f"{name}:{number}: the frequency {frequency:.20} is more than {_MAX_FREQUENCY:,}"
@@ -118,14 +118,14 @@ class Dictionary:
 
 @dataclasses.dataclass(frozen=True)
 class Jieba:
-    """Words as jieba cuts them; white space and punctuation are words too."""
+    """Divides texts into words as jieba does; white space and punctuation are words too."""
 
-    # The user's words, beside those of jieba's own dictionary.
+    # The user's words, in addition to jieba's own dictionary.
     dictionary: Dictionary | None = None
 
     @functools.cached_property
     def name(self) -> str:
-        """The name: jieba, and a hash of the user's dictionary."""
+        """The name: jieba, with a hash of the user's dictionary if there is one."""
         return "jieba" if self.dictionary is None else f"jieba-{self.dictionary.digest}"
 
     def cut(self, text: str) -> Sequence[str]:
@@ -138,22 +138,22 @@ class Jieba:
         return [part for word in words for part in self._parts(word) if part]
 
     def can_yield(self, word: str) -> bool:
-        """Return whether a word is cut as such from some text.
+        """Return whether `cut` returns a word for some text.
 
-        jieba takes the likeliest sequence of dictionary words. If that splits this word, it does so in every
-        context. Only where single characters remain does jieba guess words (by a hidden Markov model), which
-        depend on the context.
+        jieba chooses the most likely sequence of dictionary words. If that splits the word, it does so in
+        every context. Only from remaining single characters does jieba guess words (by a hidden Markov
+        model), which depend on the context.
         """
         if list(self.cut(word)) == [word]:
             return True
         return word not in self._never and all(map(_HAN.fullmatch, self._cut(word, False)))
 
     def __reduce__(self) -> tuple[type["Jieba"], tuple[Dictionary | None]]:
-        """Leave out the compiled dictionary, which cannot be sent to another process."""
+        """Omit the compiled dictionary, which cannot be pickled."""
         return Jieba, (self.dictionary,)
 
     def _letters(self, word: str) -> Sequence[str]:
-        """Split a word that jieba must not guess into its characters."""
+        """Split a word into its characters if jieba must not guess it."""
         return word if word in self._never and all(map(_HAN.fullmatch, word)) else (word,)
 
     def _parts(self, word: str) -> Sequence[str]:
@@ -173,13 +173,13 @@ class Jieba:
 
     @functools.cached_property
     def _cut(self) -> Callable[[str, bool], list[str]]:
-        """Cuts a text; the second argument is whether words are guessed that no dictionary has."""
-        # Imported on first use: it unpacks its dictionary, 0.16 s of CPU time; most commands cut no words.
+        """A function that divides a text; its second argument is whether to guess words in no dictionary."""
+        # Imported on first use, since unpacking the dictionary takes 0.16 s and most commands do not need it.
         import rjieba
 
         if self.dictionary is None:
             return rjieba.cut
-        # A private instance: words added to the shared one would affect every profile.
+        # Words added to the shared instance would affect every profile.
         own = rjieba.Jieba()
         for word, frequency in self.dictionary.entries:
             own.add_word(word, frequency, None)
@@ -188,28 +188,28 @@ class Jieba:
 
 @dataclasses.dataclass(frozen=True)
 class UnicodeWords:
-    """Runs of letters, digits and the marks that belong to them, for scripts with spaces between words.
+    """Words are runs of letters, digits and their marks, for scripts with spaces between words.
 
-    Where there are none, as in Chinese, all between two punctuation marks is one word. Signs within a
-    number, as in 1,000.5, belong to it.
+    Without spaces, as in Chinese, the text between two punctuation marks is one word. Signs inside a number,
+    as in 1,000.5, belong to the number.
     """
 
     name: str = "words"
 
     def cut(self, text: str) -> Sequence[str]:
-        """Cut normalised text into words."""
+        """Divide normalised text into words."""
         return _core.words(text)
 
     def can_yield(self, word: str) -> bool:
-        """Return whether a word is cut as such from some text."""
+        """Return whether `cut` returns a word for some text."""
         return self.cut(word) == [word]
 
 
 @dataclasses.dataclass(frozen=True)
 class NGrams:
-    """All runs of `size` letters and digits, whatever stands between them; for any script.
+    """Words are all sequences of `size` letters and digits, ignoring other characters; for any script.
 
-    A text with fewer is one word. Vowel signs and accents count as letters.
+    A text with fewer letters and digits is one word. Vowel signs and accents count as letters.
 
     Raises:
         SettingError: The size is not from 1 to 64.
@@ -225,49 +225,49 @@ class NGrams:
 
     @property
     def name(self) -> str:
-        """Such as 3-grams."""
+        """The name, such as 3-grams."""
         return f"{self.size}-grams"
 
     def cut(self, text: str) -> Sequence[str]:
-        """Cut normalised text into words."""
+        """Divide normalised text into words."""
         letters = _core.letters(text)
         if len(letters) <= self.size:
             return [letters] if letters else []
         return [letters[at : at + self.size] for at in range(len(letters) - self.size + 1)]
 
     def can_yield(self, word: str) -> bool:
-        """Return whether a word is cut as such from some text that is not shorter."""
+        """Return whether `cut` returns a word for some text of at least `size` letters and digits."""
         return len(word) == self.size and self.cut(word) == [word]
 
 
 @dataclasses.dataclass(frozen=True)
 class CustomSegmenter:
-    """A function of the user's, under a name that belongs to the profile's label.
+    """A custom function, with a name that is part of the profile's label.
 
-    Another function needs another name.
+    Different functions need different names.
 
     Raises:
-        SettingError: The name is empty, or that of another segmenter.
+        SettingError: The name is empty, or is the name of another segmenter.
     """
 
     name: str
-    # From normalised text (NFKC, case folded, simplified characters) to its words.
+    # Divides normalised text (NFKC, case folded, simplified characters) into words.
     function: Callable[[str], Iterable[str]]
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise SettingError("a segmenter of one's own needs a name: it belongs to the profile's label")
+            raise SettingError("a custom segmenter needs a name, which becomes part of the profile's label")
         if self.name.startswith(JIEBA.name) or segmenter_named(self.name) is not None:
-            raise SettingError(f"the segmenter {self.name!r} exists: choose another name for your own")
+            raise SettingError(f"the segmenter {self.name!r} already exists: give yours another name")
 
     def cut(self, text: str) -> Sequence[str]:
-        """Cut normalised text into words.
+        """Divide normalised text into words.
 
         Raises:
-            SettingError: The function returned something else.
+            SettingError: The function did not return words.
         """
         found: object = self.function(text)
-        # The letters of a string would be its words.
+        # Iterating over a string would return its letters as words.
         if isinstance(found, str) or not isinstance(found, Iterable):
             raise SettingError(
                 f"the segmenter {self.name!r} returned {found!r:.60}, which is not a list of words"
@@ -279,7 +279,7 @@ class CustomSegmenter:
         return words
 
     def can_yield(self, word: str) -> bool:
-        """Return whether a word is cut as such where it stands alone."""
+        """Return whether `cut` returns a word if the text has no other word."""
         return self.cut(word) == [word]
 
 
@@ -288,7 +288,7 @@ UNICODE_WORDS = UnicodeWords()
 
 
 def get_segmenter(name: str) -> Segmenter:
-    """Return the segmenter of that name: jieba, words, or 3-grams and the like.
+    """Return the segmenter with a name: jieba, words, or n-grams such as 3-grams.
 
     Raises:
         SettingError: There is no such segmenter.
@@ -303,7 +303,7 @@ def get_segmenter(name: str) -> Segmenter:
 
 
 def segmenter_named(name: str) -> Segmenter | None:
-    """Return the segmenter of that name, None if there is none."""
+    """Return the segmenter with a name, or None."""
     for segmenter in (JIEBA, UNICODE_WORDS):
         if name == segmenter.name:
             return segmenter

@@ -1,4 +1,4 @@
-"""Weights of words: from jieba's IDF table, from a table of the user's, or all equal."""
+"""Weights of words: from jieba's IDF table, from a user's table, or all equal."""
 
 import dataclasses
 import functools
@@ -12,36 +12,36 @@ from esdedup.errors import SettingError
 from esdedup.text.hashing import murmur64
 from esdedup.text.normalise import normal_form
 
-# Weights are kept as whole millionths, so that sums of them are exact.
+# Weights are stored as integers in millionths, so that their sums are exact.
 WEIGHT_SCALE = 1_000_000
 
 
 class Weighting(Protocol):
-    """How much one occurrence of a word counts."""
+    """The weights of words."""
 
     @property
     def name(self) -> str:
-        """Identifies the weighting in a profile's label: different weightings have different names."""
+        """The name in a profile's label; different weightings must have different names."""
 
     def weight(self, word: str) -> float:
-        """Return the weight of `word`, which has a letter or digit: 0, or from 0.000001 to 1,000,000."""
+        """Return the weight of a word, which has a letter or digit: 0, or from 0.000001 to 1,000,000."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TfIdf:
-    """Inverse document frequencies from jieba's table, and its median for words that are not in it."""
+    """Inverse document frequencies from jieba's table; words that are not in it have the median."""
 
     name: str = "tf-idf"
 
     def weight(self, word: str) -> float:
-        """Return the inverse document frequency of the word."""
+        """Return the inverse document frequency of a word."""
         frequencies, median = _jieba_idf()
         return frequencies.get(word, median)
 
 
 @dataclasses.dataclass(frozen=True)
 class Tf:
-    """Every occurrence counts 1."""
+    """The weight 1 for every word."""
 
     name: str = "tf"
 
@@ -56,48 +56,48 @@ WEIGHTINGS: Mapping[str, Weighting] = {each.name: each for each in (TF_IDF, Tf()
 
 
 class WordTable:
-    """Weights given by the user, with a default for words that are not in the table."""
+    """A user's weights, with a default for words that are not in the table."""
 
     def __init__(self, weights: Mapping[str, float], *, default: float = 0.0) -> None:
-        """Make a table from a copy of `weights`.
+        """Create a table from a copy of `weights`.
 
         Args:
-            weights: By word; 0, or from 0.000001 to 1,000,000, so that sums of them are exact.
+            weights: By word; 0, or from 0.000001 to 1,000,000, so that their sums are exact.
             default: The weight of all other words, in the same range.
 
         Raises:
-            SettingError: A weight is out of range; or two words are the same, but for case, width or script,
-                and have different weights.
+            SettingError: A weight is out of range; or two words with different weights differ only in case,
+                width or script.
         """
         for word, weight in [*weights.items(), ("default", default)]:
             if type(weight) not in {int, float} or not (weight == 0 or 1 / WEIGHT_SCALE <= weight <= 1e6):
                 raise SettingError(
                     f"the weight of {word!r} must be 0, or a number from 0.000001 to 1,000,000"
                 )
-        # Texts are normalised before they are cut into words, so the words of the table must be as well.
+        # The table needs normalised words, because texts are normalised before they are divided into words.
         self._weights: dict[str, float] = {}
         self.default = default
         """The weight of all other words."""
         for word, weight in weights.items():
             if self._weights.setdefault(normal_form(word), weight) != weight:
                 raise SettingError(
-                    f"the word {word!r} is in the table twice, with different weights, since case, width and "
-                    "script of letters do not count: keep one"
+                    f"the word {word!r} is in the table twice, with different weights (case, width and "
+                    "script of letters are ignored): keep one"
                 )
 
     @property
     def words(self) -> Sequence[str]:
-        """The words of the table, in their normal form."""
+        """The words of the table, in normal form."""
         return list(self._weights)
 
     @functools.cached_property
     def name(self) -> str:
-        """A name made of a hash of the contents."""
+        """The name, which contains a hash of the table."""
         lines = (f"{word}\t{weight!r}\n" for word, weight in sorted(self._weights.items()))
         return f"table-{murmur64(''.join([*lines, repr(self.default)]).encode()):016x}"
 
     def weight(self, word: str) -> float:
-        """Return the weight of the word, or the default."""
+        """Return the weight of a word, or the default."""
         return self._weights.get(word, self.default)
 
 
@@ -109,16 +109,16 @@ class StopWords:
 
         Args:
             words: The words without weight.
-            weighting: The weights of all others.
+            weighting: The weights of all other words.
 
         Raises:
-            SettingError: There are none, which would change the profile's label and nothing else.
+            SettingError: There are no words, so only the profile's label would change.
         """
         self._words = frozenset(map(normal_form, words))
         if not self._words:
             raise SettingError("there are no stop words: leave them out")
         self.weighting = weighting
-        """How much all others weigh."""
+        """The weights of all other words."""
 
     @property
     def words(self) -> Sequence[str]:
@@ -127,18 +127,18 @@ class StopWords:
 
     @functools.cached_property
     def name(self) -> str:
-        """The name of the weighting of the others, and a hash of the words."""
+        """The name of the weighting of other words, and a hash of the words without weight."""
         words = "".join(f"{word}\n" for word in self.words)
         return f"{self.weighting.name} without {murmur64(words.encode()):016x}"
 
     def weight(self, word: str) -> float:
-        """Return 0 for those words, and the weight of any other."""
+        """Return 0 for a stop word, and the weight of any other word."""
         return 0.0 if word in self._words else self.weighting.weight(word)
 
 
 @functools.cache
 def _jieba_idf() -> tuple[dict[str, float], float]:
-    # Only the table is needed, and importing the package raises warnings.
+    # Importing the package would raise warnings, and only its table is needed.
     package = importlib.util.find_spec("jieba")
     if package is None or package.origin is None:
         raise SettingError("the package jieba is not installed: its IDF table is needed")

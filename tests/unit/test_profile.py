@@ -84,7 +84,7 @@ def test_an_unknown_profile_is_refused() -> None:
         (VERIFIED, {"keyword_count": 3}, "keyword_count contradicts .* 'halves'"),
         (VERIFIED, {"weighting": Tf()}, "the weighting 'tf' contradicts .* 'halves'"),
         # The label contains only the name of a weighting.
-        (CLASSIC, {"weighting": Tf("tf-idf")}, "the weighting 'tf-idf' exists: give your own another name"),
+        (CLASSIC, {"weighting": Tf("tf-idf")}, "'tf-idf' already exists: give yours another name"),
         (CLASSIC, {"agreement": Agreement()}, "an agreement contradicts .* 'longest-sentence'"),
         (VERIFIED, {"representation": "keywords"}, "an agreement contradicts .* 'keywords'"),
         (VERIFIED, {"agreement": None}, "'halves' needs an agreement"),

@@ -273,9 +273,9 @@ def test_names_of_built_in_choices_cannot_be_reused() -> None:
         def can_yield(self, word: str) -> bool:
             return True
 
-    with pytest.raises(SettingError, match="the segmenter 'words' exists"):
+    with pytest.raises(SettingError, match="the segmenter 'words' already exists"):
         CLASSIC.with_changes(segmenter=Words())
-    with pytest.raises(SettingError, match="the hash 'crc32' exists"):
+    with pytest.raises(SettingError, match="the hash 'crc32' already exists"):
         CLASSIC.with_changes(token_hash=TokenHash("crc32", zlib.adler32, bits=32))
 
 

@@ -365,22 +365,22 @@ export interface components {
         };
         /**
          * Edit
-         * @description What an editor said.
+         * @description A change of stories by an editor.
          */
         Edit: {
             /**
              * At Ms
-             * @description When, in milliseconds since 1970.
+             * @description The time of the edit, in milliseconds since 1970.
              */
             at_ms: number;
             /**
              * By
-             * @description Who said it.
+             * @description The name of the editor.
              */
             by: string;
             /**
              * Into
-             * @description The story that articles get; null of one that undoes another.
+             * @description The story to which articles are moved; null if the edit undoes another.
              */
             into?: string | null;
             /**
@@ -390,30 +390,30 @@ export interface components {
             kind: "merge" | "split" | "move" | "undo";
             /**
              * Number
-             * @description From 1, in the order in which edits were made.
+             * @description The number of the edit, from 1, in the order in which edits were made.
              */
             number: number;
             /**
              * Request Id
-             * @description Of the request for it, by which that is recognised when it is sent again.
+             * @description The id of the request, by which a repeated request is recognised.
              * @default
              */
             request_id: string;
             /**
              * Stories
-             * @description Of a merge: the stories that become one with `into`.
+             * @description For a merge: the stories that are merged into `into`.
              * @default []
              */
             stories: string[];
             /**
              * Texts
-             * @description Of a split or a move: the texts that get the story `into`: their fingerprints, or else their roots.
+             * @description For a split or a move: the texts moved to `into`, by fingerprint, or by root if they have none.
              * @default []
              */
             texts: string[];
             /**
              * Undoes
-             * @description The number of the edit that counts no more.
+             * @description For an undo: the number of the edit that is undone.
              */
             undoes?: number | null;
             /**
@@ -645,32 +645,32 @@ export interface components {
         };
         /**
          * LeftOut
-         * @description What is left out of a text's fingerprint as boilerplate.
+         * @description The boilerplate omitted from a text's fingerprint.
          */
         LeftOut: {
             /**
              * Letters
-             * @description How many letters and digits those have.
+             * @description The number of letters and digits in the omitted passages.
              */
             letters: number;
             /**
              * Of Letters
-             * @description How many letters and digits the text has.
+             * @description The number of letters and digits in the fingerprinted part of the text.
              */
             of_letters: number;
             /**
              * Of Passages
-             * @description How many passages the text has, as far as it is fingerprinted.
+             * @description The number of passages in the fingerprinted part of the text.
              */
             of_passages: number;
             /**
              * Passages
-             * @description How many passages are left out: sentences, headlines, menu items.
+             * @description The number of omitted passages: sentences, headlines and menu items.
              */
             passages: number;
             /**
              * Spans
-             * @description Where they are, in their order; passages next to each other are one span.
+             * @description The positions of the omitted passages, in order; adjacent passages form one span.
              */
             spans: components["schemas"]["Span"][];
         };
@@ -1253,17 +1253,17 @@ export interface components {
         };
         /**
          * Span
-         * @description One passage or several adjacent ones, in the visible text.
+         * @description One or more adjacent passages in the visible text.
          */
         Span: {
             /**
              * End
-             * @description Where it ends, exclusive.
+             * @description The end (exclusive), in characters.
              */
             end: number;
             /**
              * Start
-             * @description Where it begins, in characters (code points) from 0.
+             * @description The start, in characters (code points) from 0.
              */
             start: number;
             /** Text */

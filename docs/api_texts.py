@@ -1,4 +1,4 @@
-"""The texts of the API's description, for pybabel: its page shows them in the language of the reader."""
+"""Extracts the texts of the API's description for pybabel; the API's page shows their translations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from esdedup.web.try_out import operations_of, prose_of
 
 
 def extract(*_: Any, **__: Any) -> Iterator[tuple[int, None, str, list[str]]]:
-    """Yield the messages as pybabel wants them, whatever the file."""
+    """Yield the messages in pybabel's format; the arguments are ignored."""
     description = api_description()
     texts = [prose_of(description["info"]["description"])]
     for operation in operations_of(description):

@@ -1,7 +1,7 @@
-"""Makes the saved objects for Kibana in `mappings`, with roots and with stories: ``python -m docs.kibana``.
+"""Generates Kibana's saved objects in `mappings`, grouped by root and by story: ``python -m docs.kibana``.
 
-A data view, a table of the newest articles, and a dashboard of spread and sources, for an index `news` with
-the usual names of fields. The shapes are those that Kibana 8.8 and later exports, and that it migrates from.
+They are a data view, a table of the newest articles, and a dashboard of spread and sources, for an index
+`news` with the default field names. The format is that of Kibana 8.8, which later versions can migrate.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from esdedup.fields import EditorialFields, Fields
 
 FILE = Path(__file__).parents[1] / "mappings" / "kibana.ndjson"
-# For an index that editors work on.
+# For an index that is set up for editors.
 EDITORIAL_FILE = FILE.with_name("kibana-editorial.ndjson")
 INDEX = "news"
 FIELDS = Fields()
@@ -27,7 +27,7 @@ Column = dict[str, Any]
 
 
 def saved_objects() -> Iterator[dict[str, Any]]:
-    """Yield the saved objects, each after those that it refers to."""
+    """Yield the saved objects, each after the objects that it refers to."""
     yield _saved(
         "index-pattern",
         _VIEW,
@@ -151,7 +151,7 @@ def _lens(
     place: tuple[int, int, int, int],
     visualization: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return a panel with a Lens visualization of its own, in one layer."""
+    """Return a panel that contains a Lens visualization with one layer."""
     layer = {"columns": dict(columns), "columnOrder": list(columns), "incompleteColumns": {}}
     in_layer = {"layerId": "layer", "layerType": "data"}
     if kind == "lnsXY":
@@ -228,7 +228,7 @@ def _moment(operation: str, label: str) -> Column:
 
 
 def _terms(field: str, size: int, label: str) -> Column:
-    """Return a column of the values with the most articles; the layer must have these as `n`."""
+    """Return a column of the values with the most articles; the layer needs a column `n` of their counts."""
     params = {
         "size": size,
         "orderBy": {"type": "column", "columnId": "n"},
@@ -241,7 +241,7 @@ def _terms(field: str, size: int, label: str) -> Column:
 
 
 def written(fields: Fields = FIELDS) -> str:
-    """Return a file's text: an object a line."""
+    """Return the text of a file, with one object per line."""
     text = "".join(f"{json.dumps(each)}\n" for each in saved_objects())
     return text.replace(FIELDS.cluster, fields.cluster)
 

@@ -1,6 +1,6 @@
-"""``python -m docs.made_from_code`` generates the tables in documents that come from the code.
+"""``python -m docs.made_from_code`` regenerates the tables of settings and metrics in `docs/sidecar.md`.
 
-With a file's name as its argument, it writes the description of the API there, for generators of clients.
+With a file name as its argument, it writes the API's description to that file, for client generators.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _BLOCK = re.compile(r"(<!-- made from the code: ([a-z]+) -->\n).*?(<!-- end -->)
 
 
 def made(text: str) -> str:
-    """Return a document with its blocks made anew."""
+    """Return a document with its generated blocks replaced by new ones."""
     return _BLOCK.sub(lambda found: found[1] + "\n".join(BLOCKS[found[2]]()) + "\n" + found[3], text)
 
 
@@ -45,21 +45,21 @@ def _settings() -> Iterator[str]:
 
 
 class Metric(NamedTuple):
-    """What is said of a metric."""
+    """The documentation of a metric."""
 
     name: str
     type: str
     labels: tuple[str, ...]
-    # Of its label, if it has one.
+    # The values of its label; empty without a label.
     values: tuple[str, ...]
     text: str
 
 
 def metrics() -> Iterator[Metric]:
-    """Yield all metrics of the sidecar, but those of the process in general, which Prometheus defines."""
+    """Yield the metrics of the sidecar, without the process metrics, which the Prometheus client defines."""
     for family in Metrics().registry.collect():
         if family.name.startswith("esdedup_"):
-            # Histograms have a label more, for the bounds of their buckets.
+            # Histograms have the additional label `le`, for the bounds of their buckets.
             series = [
                 {name: value for name, value in each.labels.items() if name != "le"}
                 for each in family.samples
@@ -83,7 +83,7 @@ _EXAMPLES = frozenset(("example", "examples"))
 
 
 def without_examples(part: Any) -> Any:
-    """Return a part of a description without the examples in it, which generators repeat as comments."""
+    """Return a part of a description without examples, which client generators would copy into comments."""
     if isinstance(part, dict):
         return {name: without_examples(each) for name, each in part.items() if name not in _EXAMPLES}
     return list(map(without_examples, part)) if isinstance(part, list) else part

@@ -1,4 +1,4 @@
-"""Draws the pictures of `docs/ideas`, from values that the code computes: ``python -m docs.pictures``."""
+"""Draws the pictures in `docs/ideas` from values that the code computes: ``python -m docs.pictures``."""
 
 import collections
 import itertools
@@ -27,7 +27,7 @@ SENTENCE = (
     "and heated meeting, and the fare stays the same as before for islanders and for guests."
 )
 EDITED = SENTENCE.replace("on Friday", "late on Friday")
-# Sentences of a story, and others that take their places one after the other.
+# The sentences of a story; OTHERS has the sentences that replace them one by one.
 STORY = [
     f"The {what} of the harbour was {how} by the council on {day} after {why}."
     for what, how, day, why in zip(
@@ -47,7 +47,7 @@ STORY = [
         strict=True,
     )
 ]
-# The size of a corpus, and which of its articles are shown: there, several stories come at once.
+# The size of the corpus, the first article shown, and their number: a range in which several stories overlap.
 SAMPLE, FIRST, ARRIVALS = 300, 192, 32
 OTHERS = [
     f"A {who} from the {place} valley {did} {number} goats at the {season} fair."
@@ -63,13 +63,13 @@ OTHERS = [
 
 
 def text(x: float, y: float, words: str, *, size: int = 13, fill: str = INK, anchor: str = "start") -> str:
-    """Return a line of text."""
+    """Return a text element."""
     look = f'font-size="{size}" fill="{fill}" text-anchor="{anchor}"'
     return f'<text x="{x:g}" y="{y:g}" {look}>{escape(words)}</text>'
 
 
 def circle(x: float, y: float, radius: float, words: str, *, is_filled: bool) -> str:
-    """Return a circle with a number in it."""
+    """Return a circle with words in it."""
     fill, ink = (BLUE, PAPER) if is_filled else (PAPER, INK)
     look = f'fill="{fill}" stroke="{BLUE}" stroke-width="1.5"'
     drawn = f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" {look}/>'
@@ -104,11 +104,11 @@ def svg(title: str, width: int, height: int, parts: Iterator[str]) -> str:
 
 
 def draw_simhash() -> Iterator[str]:
-    """Draw how the bits of four words are added up."""
+    """Draw the sums of the bits of four words."""
     words, width, left, step = ["ferry", "runs", "again", "monday"], 16, 120, 34
     sums = signed_sums([(word, 1) for word in words], width=width)
     whole = simhash([(word, 1) for word in words], width=width)
-    yield text(16, 30, "Each word has a hash. A 1 counts +1, a 0 counts −1, in its column.")
+    yield text(16, 30, "Each word has a hash. In its column, a 1 counts +1 and a 0 counts −1.")
     for row, word in enumerate(words):
         y = 62 + 28 * row
         yield text(16, y, word)
@@ -128,7 +128,7 @@ def draw_simhash() -> Iterator[str]:
     yield text(
         16,
         y + 72,
-        "Where most words agree, one more or less changes nothing: so texts that share most",
+        "Where most words agree, adding or removing one changes nothing: so texts that share most",
         fill=GREY,
     )
     yield text(
@@ -137,7 +137,7 @@ def draw_simhash() -> Iterator[str]:
 
 
 def simhashes() -> tuple[int, int]:
-    """Return those of the two sentences."""
+    """Return the simhashes of the two sentences."""
     found = explain(SENTENCE, EDITED)
     one, other = (int(each.representatives[0].simhash, 16) for each in (found.one, found.other))
     return one, other
@@ -171,9 +171,9 @@ def draw_bands() -> Iterator[str]:
             anchor="middle",
         )
     yield text(
-        16, 142, "A key is two blocks. Three different bits spoil three blocks at most, so two are left:"
+        16, 142, "A key consists of two blocks. Three different bits change at most three blocks, so two"
     )
-    yield text(16, 160, "whatever lies within 3 bits has a key in common.")
+    yield text(16, 160, "blocks stay equal: simhashes within 3 bits of each other share a key.")
     terms = layout.terms([one, other])
     for at, (table, first, second) in enumerate(zip(layout.tables, *terms, strict=True)):
         x, y = 16 + 168 * (at % 5), 186 + 50 * (at // 5)
@@ -192,12 +192,12 @@ def draw_bands() -> Iterator[str]:
 
 
 def versions() -> list[str]:
-    """Return versions of a story, each with one sentence more replaced."""
+    """Return versions of a story, each with one more sentence replaced."""
     return [" ".join([*OTHERS[:number], *STORY[number:]]) for number in range(len(STORY))]
 
 
 def roots(texts: list[str]) -> list[int]:
-    """Return for each text which one is its root, if they come in this order."""
+    """Return, for each text, the position of its root if the texts arrive in this order."""
     relation = relation_of(VERIFIED)
     arrivals = Arrivals.of(Fingerprinter(VERIFIED).fingerprint(texts), times_ms=[None] * len(texts))
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation)
@@ -206,7 +206,7 @@ def roots(texts: list[str]) -> list[int]:
 
 
 def draw_chain() -> Iterator[str]:
-    """Draw how much each version resembles the one before it, and the root."""
+    """Draw how much each version resembles the previous version, and the first."""
     texts = versions()
     belongs = roots(texts)
     left, bottom, wide, high = 60, 270, 88, 210
@@ -243,7 +243,7 @@ def draw_chain() -> Iterator[str]:
             yield line(x1, y1, x2, y2, stroke=colour)
         for x1, y1 in places:
             yield f'<circle cx="{x1:g}" cy="{y1:g}" r="3.5" fill="{colour}"/>'
-    yield text(left + wide * 8 - 4, 52, "resemblance to the version before", size=12, fill=GREY, anchor="end")
+    yield text(left + wide * 8 - 4, 52, "resemblance to the previous one", size=12, fill=GREY, anchor="end")
     yield text(
         points["root"][-1][0] + 34,
         points["root"][-1][1] - 12,
@@ -255,20 +255,20 @@ def draw_chain() -> Iterator[str]:
 
 
 def resemblance(one: str, other: str) -> float:
-    """Return the estimate on which decisions rest."""
+    """Return the estimated resemblance, on which decisions are based."""
     compared = explain(one, other).whole_texts
     assert compared is not None
     return compared.resemblance
 
 
 def draw_forest() -> Iterator[str]:
-    """Draw articles of the sample corpus as they come: roots, and leaves that join them."""
+    """Draw articles of the sample corpus in the order of arrival: roots, and leaves that join them."""
     articles = list(sample.articles(SAMPLE))[FIRST : FIRST + ARRIVALS]
     belongs = roots([each["text"] for each in articles])
     shown = [root for root, count in collections.Counter(belongs).items() if count > 1]
     left, step, lane = 16, 27, 62
     yield text(
-        16, 26, f"{ARRIVALS} articles in the order of their arrival; the clusters that have more than one"
+        16, 26, f"{ARRIVALS} articles in the order of their arrival: the clusters with more than one article"
     )
     for row, root in enumerate(shown):
         y = 76 + lane * row
@@ -282,13 +282,13 @@ def draw_forest() -> Iterator[str]:
     yield text(
         16,
         y - 12,
-        "Filled: a root, which names the cluster for ever. Outlined: a leaf, which resembles its root.",
+        "Filled: a root, which names the cluster permanently. Outlined: a leaf, which resembles its root.",
         fill=GREY,
     )
 
 
 PICTURES = {
-    "forest": ("Articles as they come, and the clusters that they form", 900, 400, draw_forest),
+    "forest": ("Articles in the order of their arrival, and their clusters", 900, 400, draw_forest),
     "simhash": ("How a simhash is made", 700, 300, draw_simhash),
     "bands": ("Two simhashes that are near each other share a key", 860, 300, draw_bands),
     "chain": ("No chain of small edits leads from one story to another", 800, 360, draw_chain),
@@ -296,7 +296,7 @@ PICTURES = {
 
 
 def pictures() -> dict[Path, str]:
-    """Return what each file holds."""
+    """Return the content of each file."""
     return {
         FOLDER / f"{name}.svg": svg(title, width, height, draw())
         for name, (title, width, height, draw) in PICTURES.items()

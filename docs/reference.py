@@ -1,6 +1,6 @@
-"""The reference, made from the code: the interface for Python, the commands, and JSON over HTTP.
+"""Generates the reference from the code: Python, the commands, JSON over HTTP, settings and metrics.
 
-`docs/site.py` adds its pages to the site.
+`docs/site.py` adds these pages to the site.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from esdedup.sidecar.app import OPENAPI_PATH, assemble
 from esdedup.sidecar.settings import Settings
 from esdedup.web.app import create_app
 
-# In this order; the names that are in no group are sorted into results, errors and the rest.
+# In the order of the page. Names in no group are divided into results, errors and further names.
 GROUPS = {
     "Feeding": ("Dedup", "AsyncDedup", "Adoption", "AdoptionIntoCopies", "Migration"),
     "Reading": ("Reader", "AsyncReader"),
@@ -33,7 +33,7 @@ GROUPS = {
     "Editing": ("Editor", "AsyncEditor", "EditRequest", "ArticlePlace"),
     "Settings": ("Fields", "Overrides", "Override", "Profile", "get_profile", "Agreement"),
 }
-# Their classes are public too: parts of results, and values of settings.
+# Modules with further public classes: parts of results, and values of settings.
 FURTHER = (
     "esdedup.reading.results",
     "esdedup.reading.overview",
@@ -45,7 +45,7 @@ FURTHER = (
     "esdedup.text.segmenters",
     "esdedup.text.weights",
 )
-# Headings of docstrings, as pages show them.
+# The section headings of docstrings.
 _SECTION = re.compile(r"^(Args|Shared args|Returns|Raises|Attributes|Yields):$")
 _COMMENT = re.compile(r"^ {4}# (.*)$")
 _FIELD = re.compile(r"^ {4}(\w+): ([^=#]+?)(?: = .*)?$")
@@ -55,7 +55,7 @@ _ITEM = re.compile(r"^ {4}(\S[^:]*): (.*)$")
 
 @functools.cache
 def pages() -> dict[str, str]:
-    """Return the text of each page of the reference, by its name."""
+    """Return the text of each page of the reference, by name."""
     return {
         "python": _joined(_python()),
         "commands": _joined(_commands()),
@@ -73,7 +73,7 @@ def _python() -> Iterator[str]:
     yield from (
         "# Python",
         "",
-        "Import these from `esdedup`, and the further parts from the modules named.",
+        "Import these names from `esdedup`, and the further parts from their modules.",
         "",
     )
     grouped = {name for names in GROUPS.values() for name in names}
@@ -124,7 +124,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
 
 
 def _fields(kind: Any) -> Iterator[str]:
-    """Yield the fields of a class, with the comments that stand above them in its source."""
+    """Yield the fields of a class, with the comments above them in its source."""
     notes: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         if not each.__module__.startswith("esdedup"):
@@ -167,7 +167,7 @@ def _plain(annotation: Any) -> str:
 
 
 def _docstring(text: str | None) -> Iterator[str]:
-    """Yield a docstring in Google's style as Markdown: sections become lists."""
+    """Yield a docstring in Google's style as Markdown, with sections as lists."""
     in_section = False
     for line in inspect.cleandoc(text or "").splitlines():
         if section := _SECTION.match(line):
@@ -181,7 +181,7 @@ def _docstring(text: str | None) -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    yield from ("# Commands", "", "`esdedup COMMAND --help` shows the same in a terminal.", "")
+    yield from ("# Commands", "", "`esdedup COMMAND --help` prints the same text.", "")
     group = typer.main.get_group(commands)
     yield from _group(group, typer.Context(group), ())
 
@@ -208,17 +208,17 @@ def _group(group: TyperGroup, context: typer.Context, path: tuple[str, ...]) -> 
 
 
 _PAGES_PATH = "/openapi.json"
-# Nothing is sent to it.
 BAR = "\\|"
+# The address for the client, which sends no requests.
 _SERVER = "http://localhost:9200"
 
 
 def http() -> Iterator[str]:
-    """Yield the lines of the page."""
+    """Yield the lines of the page about JSON over HTTP."""
     descriptions = asyncio.run(_descriptions())
     yield from ("# JSON over HTTP", "")
     for (title, path), description in descriptions.items():
-        yield from (f"## {title}", "", f"`GET {path}` has all of it, with every field.", "")
+        yield from (f"## {title}", "", f"`GET {path}` returns the complete description.", "")
         for address, methods in description["paths"].items():
             for method, operation in methods.items():
                 yield from _operation(method.upper(), address, operation)
@@ -227,7 +227,7 @@ def http() -> Iterator[str]:
 async def _descriptions() -> dict[tuple[str, str], dict[str, Any]]:
     async with connect_async(_SERVER) as client:
         pages = create_app(client, "news")
-        # Without the environment: a setting of the machine must not change what is written.
+        # `model_construct` ignores environment variables, so that the output is the same on every machine.
         sidecar = assemble(Settings.model_construct(), port=9500)
         return {
             ("esdedup serve", _PAGES_PATH): await _get(pages, _PAGES_PATH),
@@ -236,7 +236,7 @@ async def _descriptions() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 async def _get(app: Any, path: str) -> dict[str, Any]:
-    """Ask an application in this process."""
+    """Request a path from an ASGI application in this process."""
     parts: list[bytes] = []
 
     async def receive() -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Takes the screenshots of the documents: ``make screenshots``.
+"""Takes the screenshots for the documents: ``make screenshots``.
 
-It starts an Elasticsearch of its own, feeds it the sample corpus as if its last article had just come, and
-photographs the pages that documents show: wide and narrow, and two of them in Chinese.
+Starts an Elasticsearch, indexes the sample corpus as if its last article had just arrived, and takes
+screenshots of the pages: wide and narrow, and two of them in Chinese.
 """
 
 import contextlib
@@ -27,15 +27,15 @@ COMMAND = str(Path(sys.executable).parent / "esdedup")
 INDEX = "news"
 ARTICLES = 3_000
 WIDE, NARROW = (1280, 940), (390, 844)
-# With the middle of the files' names.
+# The sizes, each with an infix for file names.
 SIZES = ((WIDE, ""), (NARROW, "-narrow"))
-# By the interface's language: the end of the files' names, what is searched, and the words of a large story.
+# By locale: a suffix for file names, the words to search for, and words of a large story.
 LANGUAGES = {"en-GB": ("", "rain", "budget"), "zh-CN": (".zh", "医院", "学校")}
 
 
 @contextlib.contextmanager
 def elasticsearch() -> Iterator[str]:
-    """Run a node; yield its address."""
+    """Run an embedded node; yield its address."""
     with tempfile.TemporaryDirectory() as data:
         start = [COMMAND, "node", "start", "--data", data, "--port", "0", "--json"]
         started = subprocess.run(start, check=True, capture_output=True, text=True)
@@ -46,7 +46,7 @@ def elasticsearch() -> Iterator[str]:
 
 
 def feed(es: Elasticsearch) -> None:
-    """Index the sample, with all its times moved so that the last one is now."""
+    """Index the sample corpus, with all times shifted so that the latest is now."""
     articles = list(sample.articles(ARTICLES))
     times_ms = [time_ms(each["published_at"]) or 0 for each in articles]
     later_ms = int(datetime.now(UTC).timestamp() * 1000) - max(times_ms)
@@ -74,7 +74,7 @@ def pages(url: str) -> Iterator[str]:
 
 
 def story(reader: Reader, words: str) -> tuple[str, str]:
-    """Return the ids of the first article of the largest story with some words, and of another version."""
+    """Return two ids from the largest story with some words: its first article and another version."""
     query = reader.search_query(INDEX, words)
     row = reader.list(INDEX, query=query, sort="similar-desc", size=1).rows[0]
     versions = [each.article for each in reader.versions(INDEX, row.id).versions]
@@ -83,7 +83,7 @@ def story(reader: Reader, words: str) -> tuple[str, str]:
 
 
 def photograph(browser: Browser, address: str, reader: Reader) -> None:
-    """Photograph a list and an article in each language, in English also narrow, and a comparison."""
+    """Take screenshots of a list, an article and a comparison, some of them narrow or in Chinese."""
 
     def open_page(size: tuple[int, int], locale: str) -> Page:
         width, height = size

@@ -1,9 +1,8 @@
-"""Makes the site of the documents: ``python -m docs.site``, or ``make docs``.
+"""Builds the documentation site: ``python -m docs.site``, or ``make docs``.
 
-The documents stay where they are in the checkout, with links that work there and in a viewer of repositories.
-They are copied, in the same places, beside a reference that is made from the code (`docs/reference.py`), and
-Zensical makes pages of them: fonts and scripts are its own, and nothing is loaded from elsewhere. A link or
-an anchor that leads nowhere fails.
+The documents have relative links that work in a checkout and on GitHub. They are copied to `build/docs` with
+the same paths, together with a reference generated from the code (`docs/reference.py`). Zensical renders
+them; the site loads nothing from other hosts. A broken link or anchor fails the build.
 """
 
 import shutil
@@ -18,7 +17,7 @@ from docs.reference import pages
 
 ROOT = Path(__file__).parents[1]
 SOURCE, CONFIG, SITE = ROOT / "build/docs", ROOT / "build/zensical.toml", ROOT / "build/site"
-# What pages show, or link to.
+# The files that pages show or link to.
 COPIED = (
     *("*.md", "LICENSE", "NOTICE", "docker-compose.yml"),
     *("docs/**/*.md", "docs/**/*.svg", "docs/**/*.png", "docs/*.css"),
@@ -35,7 +34,7 @@ COPIED = (
 
 
 def collect(target: Path) -> None:
-    """Copy all documents, and write the reference."""
+    """Copy all documents to a folder, and write the reference there."""
     for pattern in COPIED:
         for path in ROOT.glob(pattern):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -49,25 +48,25 @@ def collect(target: Path) -> None:
 
 
 def build() -> list[str]:
-    """Make the site in `build/site`; return what leads nowhere, or elsewhere without a click."""
+    """Build the site in `build/site`; return its errors: broken links, and resources on other hosts."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     collect(SOURCE)
     shutil.copy(ROOT / "docs/zensical.toml", CONFIG)
     zensical = Path(sys.executable).with_name("zensical")
     command = [str(zensical), "build", "--clean", "--strict", "-f", str(CONFIG)]
-    done = subprocess.run(  # noqa: S603 - a command of ours
+    done = subprocess.run(  # noqa: S603 - a fixed command
         command, check=False, cwd=CONFIG.parent, capture_output=True, text=True
     )
     if done.returncode:
         return [done.stdout]
     for page in SITE.rglob("*.zh.html"):
-        # Zensical has one language for a whole site.
+        # Zensical supports one language per site.
         page.write_text(page.read_text("utf-8").replace('lang="en"', 'lang="zh"', 1), "utf-8")
     return [line for page in sorted(SITE.rglob("*.html")) for line in Links.of(page).wrong()]
 
 
 class Links(HTMLParser):
-    """What a page loads, and where it leads; Zensical itself checks only pages and anchors."""
+    """The links and resources of a page; Zensical checks only links to pages and anchors."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -83,7 +82,7 @@ class Links(HTMLParser):
         return links
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the addresses of an element."""
+        """Record the addresses of an element."""
         values = dict(attrs)
         if tag == "a":
             self.leads.append(values.get("href") or "")
@@ -91,11 +90,11 @@ class Links(HTMLParser):
             self.loads += [values[name] or "" for name in ("src", "href") if name in values]
 
     def wrong(self) -> list[str]:
-        """Return what is wrong, a line each."""
+        """Return one line for each error."""
         elsewhere = [each for each in self.loads if urlsplit(each).netloc]
         local = [urlsplit(each) for each in (*self.leads, *self.loads)]
         paths = {each.path for each in local if not each.scheme and not each.netloc and each.path}
-        # The page for what is missing has addresses that begin at the root.
+        # The addresses in 404.html begin at the root of the site.
         gone = [
             each
             for each in paths

@@ -54,7 +54,7 @@ class Overrides:
     """Passages that a person has declared to be boilerplate or text."""
 
     def __init__(self, overridden: Mapping[tuple[int, str | None], bool]) -> None:
-        """Create overrides; those for a site take precedence, then those for all sites, then those that ship.
+        """Create overrides, which take precedence over shipped ones; those for a site precede those for all.
 
         Args:
             overridden: Whether a passage is boilerplate or text, by its hash and site, None for all sites.
@@ -67,7 +67,7 @@ class Overrides:
 
     @functools.cached_property
     def core(self) -> _core.OverrideTable:
-        """These overrides and those that ship, for the crate."""
+        """These overrides and the shipped ones, as a table of the crate."""
         return _core.OverrideTable([(*place, declared) for place, declared in self._with_shipped.items()])
 
     def declare_all(self, text: str, site: str | None) -> bool:

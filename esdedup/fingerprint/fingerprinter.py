@@ -122,7 +122,7 @@ class Fingerprinter:
 
 
 def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]:
-    """Divide a batch into slices of limited size; the only slice that may be empty is a single one."""
+    """Divide a batch into slices of limited size; an empty batch gives one empty slice."""
     start = characters = 0
     for at, text in enumerate(texts):
         characters += len(text)

@@ -3,8 +3,8 @@
 //!
 //! A list is a series of passages that do not end like sentences, such as a menu, headlines or teasers that break
 //! off. If enough other text remains, a list is omitted even before its passages are known to be boilerplate.
-//! Otherwise only those of its passages are omitted that were seen in another context. A page that consists mostly
-//! of rows of figures keeps its rows.
+//! Otherwise only its passages that were seen in another context are omitted. A page that consists mostly of rows of
+//! figures keeps its rows.
 
 use std::collections::HashMap;
 

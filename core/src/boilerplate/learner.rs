@@ -23,7 +23,7 @@ pub struct Pace {
     /// The number of records with which a period ends, at least 1. New passages and contexts are records; a page
     /// counts as several.
     pub period_records: u64,
-    /// The number of bits in the set of a site's articles with a passage from which the passage can be boilerplate.
+    /// A passage can be boilerplate of its site if the set of articles with the passage has at least this many bits.
     pub least_article_bits: u32,
 }
 
@@ -78,7 +78,7 @@ pub struct Learner {
     /// Learned data.
     pub memory: Memory,
     pub(super) block: Block,
-    // The open steps, outermost first. For each step, `ended` has the first block that ended after the step began.
+    // The open steps, outermost first. For each step, `ended` has the first block that ended during the step.
     pub(super) steps: Vec<StepStart>,
     pub(super) ended: Vec<Block>,
 }

@@ -125,7 +125,7 @@ fn filled(word: u64) -> u64 {
 /// The least number of figures that only one of two texts has, by the number of bits in which their odd sketches
 /// differ.
 ///
-/// The estimate is lowered by about one standard deviation; few figures rarely share a bit. When half of the bits
+/// The estimate is lowered by about one standard deviation. A few figures rarely share a bit, but when half of the bits
 /// differ, the number cannot be estimated.
 const UNSHARED: [f64; 65] = {
     let (mut unshared, mut bits) = ([0.0; 65], 1);

@@ -35,8 +35,8 @@ pub struct Node {
     pub page_seen_ms: i64,
 }
 
-/// The ids of an earlier root whose text contains the text of this root, and of one whose text it contains; 0 for
-/// none.
+/// The ids of two earlier roots, 0 for none: this root's text is a part of the first root's text, and the second root's
+/// text is a part of this root's text.
 pub type Links = [Id; 2];
 
 /// A change, with the values that undo it.
@@ -73,7 +73,7 @@ pub struct Nodes<R: Relation> {
     // A page that created a node is stored here as the node's row; other pages have separate entries.
     pages: SeenPages,
     // The rows of nodes that can be found only by id, because they have no keys or have a name. If several such nodes
-    // have the same id, the row of the one added last.
+    // have the same id, the row of the node added last.
     by_id: HashMap<Id, u32>,
     // By row: ids that do not follow from the signature, for example of a root recreated with a leaf's signature.
     names: HashMap<u32, Id>,

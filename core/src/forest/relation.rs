@@ -57,7 +57,7 @@ pub trait Relation: Send + 'static {
     fn length(_: &Self::Signature) -> u32 {
         0
     }
-    /// Returns whether a representative is in common only with equal ones.
+    /// Returns whether a representative is in common only with equal representatives.
     fn is_exact(representative: u64) -> bool;
 
     /// Returns the largest distance (inclusive) at which two simhashes are in common, at most 3.

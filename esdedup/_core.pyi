@@ -191,7 +191,7 @@ class Learner:
         """The memory used, in bytes."""
 
     @property
-    def is_torn(self) -> bool:
+    def is_broken(self) -> bool:
         """Whether a panic interrupted a change, so that this object must be replaced."""
 
 @final
@@ -358,5 +358,5 @@ class Nodes:
         """The number of steps that were neither kept nor undone."""
 
     @property
-    def is_torn(self) -> bool:
+    def is_broken(self) -> bool:
         """Whether a panic interrupted a change."""

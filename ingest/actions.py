@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from esdedup.ingest.dates import judged, published_ms
 from esdedup.ingest.json_values import refuse_unstorable
 
-from esdedup.elastic.kept import WritableIndex
 from esdedup.elastic.limits import MAX_ID_BYTES
+from esdedup.elastic.meta import WritableIndex
 from esdedup.elastic.stories import story_values
 from esdedup.errors import ArticleRejected
 from esdedup.fields import (

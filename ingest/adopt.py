@@ -19,8 +19,8 @@ from esdedup.ingest.learn import first_pass, two_passes
 from esdedup.elastic.article_indices import check_names
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
-from esdedup.elastic.kept import copied_from, fields_of, kept_fields, mapping_of
 from esdedup.elastic.mappings import is_set_up, refuse_unusable
+from esdedup.elastic.meta import copied_from, fields_of, mapping_of, saved_fields
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, chunks, refresh
@@ -294,7 +294,7 @@ class AdoptionIntoCopies(Adoption):
                     mappings = {"dynamic": True, **each["mappings"], "_meta": meta}
                     indices.create(index=copy, mappings=mappings, settings={"index": settings})
                 # Readers must not see the copy before the swap: remove aliases that a template has added.
-                if kept_fields(mapping) is None and (given := indices.get_alias(index=copy)[copy]["aliases"]):
+                if not saved_fields(mapping) and (given := indices.get_alias(index=copy)[copy]["aliases"]):
                     indices.delete_alias(index=copy, name=list(given))
             dedup.setup(copy)
 

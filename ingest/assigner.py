@@ -64,7 +64,7 @@ class DateCheck:
 
     _has_warned = False
 
-    def tell(self, article: str, wrong: str, *, field: str) -> None:
+    def check(self, article: str, wrong: str, *, field: str) -> None:
         """Warn if an article has an implausible date; `wrong` says why, and is "" for a plausible date."""
         if wrong and not self._has_warned:
             self._has_warned = True
@@ -122,7 +122,7 @@ class Assigner:
         self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories
     ) -> Future[None]:
         for article in articles:
-            self._dates.tell(article.name, article.wrong_date, field=article.fields.time)
+            self._dates.check(article.name, article.wrong_date, field=article.fields.time)
         time_before_ms = store.state.time_ms
         fingerprints, (assignments, written) = arrive(
             [article.text for article in articles],

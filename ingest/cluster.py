@@ -119,7 +119,7 @@ class Clustering:
             if fault:
                 self._on_rejected(TextFailed(article.name, fault))
                 continue
-            self._dates.tell(article.name, wrong, field=field)
+            self._dates.check(article.name, wrong, field=field)
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,

@@ -23,7 +23,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.kept import WritableIndex, forest_of, kept_forest
+from esdedup.elastic.meta import WritableIndex, forest_of, saved_forest
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.stories import settle
@@ -231,7 +231,7 @@ class Dedup(Closing):
         if forest is not None or self._articles.have_roots(index, fields):
             check_index_name(owner)
             for name, mapping in mappings.items():
-                if kept_forest(mapping) != owner:
+                if saved_forest(mapping) != owner:
                     refuse_strangers(patient(self._client), name, fields=fields, forest=owner)
             self._articles.setup(index, forest=owner)
         if is_edited:

@@ -12,7 +12,7 @@ from esdedup.ingest.actions import ArticleAction, BulkAction, index_of, read_act
 from esdedup.ingest.batches import batches
 from esdedup.ingest.json_values import size_of
 
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.errors import ArticleRejected, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.forest import Assignment

@@ -20,8 +20,8 @@ from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
-from esdedup.elastic.kept import is_routed_by_root, kept_fields
 from esdedup.elastic.mappings import refuse_forests, template_of
+from esdedup.elastic.meta import is_routed_by_root, saved_fields
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query
@@ -169,7 +169,7 @@ class InPlace(Run):
                 there = client.get_alias(index=body["index_patterns"], ignore_unavailable=True)
                 made = {it for it in (DEFAULT_FOREST, *there, *names) if template_of(it, templates) is one}
                 others = made - names - indices.keys()
-                if not others or kept_fields(body.get("template", {}).get("mappings", {})):
+                if not others or saved_fields(body.get("template", {}).get("mappings", {})):
                     found.append(name)
                     continue
                 # Cut names after the first digit of the date or number at their end.

@@ -21,7 +21,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.forest import Assignment, Kind
 
 
-class Summary(pydantic.BaseModel, frozen=True):
+class RunSummary(pydantic.BaseModel, frozen=True):
     """The outcome of a run: every article that was read was written, was skipped, or failed."""
 
     read: int
@@ -53,16 +53,16 @@ class Run:
     """A run that writes articles and counts every one."""
 
     def __init__(self) -> None:
-        # Counts by field of `Summary`.
+        # Counts by field of `RunSummary`.
         self._counts: collections.Counter[str] = collections.Counter()
         self._seconds = 0.0
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> RunSummary:
         """The numbers so far; after an error, articles read but not acknowledged count as failed."""
-        counted = {name: self._counts[name] for name in Summary.model_fields}
+        counted = {name: self._counts[name] for name in RunSummary.model_fields}
         failed = counted["read"] - counted["written"] - counted["skipped"]
-        return Summary.model_validate(counted | {"failed": failed, "seconds": round(self._seconds, 3)})
+        return RunSummary.model_validate(counted | {"failed": failed, "seconds": round(self._seconds, 3)})
 
     @contextlib.contextmanager
     def _timed(self) -> Iterator[None]:
@@ -82,7 +82,7 @@ _KINDS = {
 
 
 def counts_of(article: ArticleAction, assignment: Assignment) -> dict[str, int]:
-    """Return the amounts that an article adds to the fields of `Summary` once it is written."""
+    """Return the amounts that an article adds to the fields of `RunSummary` once it is written."""
     dated_ms, believed_from_ms = article.dated_ms, assignment.time_ms - MAX_AGE_MS
     return {
         "written": 1,

@@ -22,18 +22,18 @@ from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease, LeaseTerms
-from esdedup.elastic.kept import (
+from esdedup.elastic.mappings import dedup_properties, is_set_up, refuse_unusable
+from esdedup.elastic.meta import (
     NextObject,
     fields_of,
     forest_of,
-    kept_fields,
-    kept_forest,
     mapping_of,
     meta_with,
     meta_with_fields,
     next_object,
+    saved_fields,
+    saved_forest,
 )
-from esdedup.elastic.mappings import dedup_properties, is_set_up, refuse_unusable
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query, aggregate, chunks, refresh
@@ -85,7 +85,7 @@ class Migration(InPlace):
         self._refuse_unwritable(indices)
         # Indices that an earlier run has not switched.
         mappings = {name: each["mappings"] for name, each in indices.items()}
-        present = {name: each for name, each in mappings.items() if kept_forest(each) != to}
+        present = {name: each for name, each in mappings.items() if saved_forest(each) != to}
         self.forest = forest_of(present, given=forest)
         if to == self.forest:
             raise SettingError(f"both forests have the name {to!r}: articles migrate to a different forest")
@@ -199,7 +199,7 @@ class Migration(InPlace):
         """Add the new object to indices that lack it, such as recently created ones."""
         for name, each in self._set_up(self._indices()).items():
             mapping = each["mappings"]
-            if next_object(mapping) is None and (kept_fields(mapping) or Fields()).dedup != self.fields.dedup:
+            if not next_object(mapping) and (saved_fields(mapping) or Fields()).dedup != self.fields.dedup:
                 refuse_unusable({name: mapping}, self.fields)
                 with translated(f"add the object {self.fields.dedup!r} to {name!r}", index=name):
                     patient(self._client).indices.put_mapping(

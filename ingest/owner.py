@@ -27,7 +27,7 @@ from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S, LeaseTerms
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
-from esdedup.elastic.forest.store import Contents, ElasticStore
+from esdedup.elastic.forest.store import ElasticStore, ForestSize
 from esdedup.elastic.stories import Edits, read_edits
 from esdedup.errors import EsdedupError, ServerError, SettingError
 from esdedup.fields import EditorialFields
@@ -232,7 +232,7 @@ class Owner(Closing):
             are_last=are_last,
         )
 
-    def contents(self) -> Contents:
+    def contents(self) -> ForestSize:
         """Count the forest's contents."""
         with self._owned() as store:
             noticed = self._assigner.placeholders.noticed

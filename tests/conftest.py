@@ -30,7 +30,13 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 LONG_FILES = (
     *("test_opensearch", "test_restart", "test_code_blocks", "test_versions", "test_embedded"),
     *("test_frame", "test_maintenance", "test_damage", "test_crashes", "test_store", "test_lists"),
-    *("test_threads", "test_following", "test_sidecar_pair", "test_sidecar_doors", "test_distribution"),
+    *(
+        "test_threads",
+        "test_following",
+        "test_sidecar_pair",
+        "test_sidecar_entry_points",
+        "test_distribution",
+    ),
 )
 
 # Parameters that make no difference to a result: profile, look-up of nodes, whether a server goes silent,

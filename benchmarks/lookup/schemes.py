@@ -35,7 +35,7 @@ class Scheme:
         return sum(stored for _, stored, _ in self._counts())
 
     @property
-    def asked_keys(self) -> int:
+    def search_keys(self) -> int:
         """The number of keys that an arrival asks for."""
         return sum(asked for _, _, asked in self._counts())
 

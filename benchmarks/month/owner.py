@@ -17,8 +17,8 @@ from esdedup.ingest.owner import OwnerSettings
 from benchmarks.month.arrivals import Arrival
 from benchmarks.processes import resident_bytes
 from esdedup.elastic.client import connect
-from esdedup.elastic.forest.store import Contents
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.forest.store import ForestSize
+from esdedup.elastic.meta import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
@@ -45,7 +45,7 @@ class Fed:
     batches_s: list[float]
     expiring_s: float
     expired: int
-    contents: Contents
+    contents: ForestSize
     # The memory of the process.
     resident_bytes: int
 

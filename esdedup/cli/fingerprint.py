@@ -102,7 +102,7 @@ def _described(text: str, site: str | None, explainer: Explainer) -> _Descriptio
         else [],
         # List bands that simhashes share only once.
         bands=list(dict.fromkeys(itertools.chain(*stored))),
-        asked_bands=[] if signature is None else relation.asked_terms(signature, ARTICLES),
+        asked_bands=[] if signature is None else relation.search_terms(signature, ARTICLES),
         left_out=explainer.left_out(text, site),
         cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
     )

@@ -9,19 +9,6 @@ import tenacity
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import FULL, reason, translated
-from esdedup.elastic.kept import (
-    WritableIndex,
-    fields_of,
-    is_mapped,
-    is_routed_by_root,
-    kept_fields,
-    kept_forest,
-    meta_with,
-    meta_with_fields,
-    next_object,
-    objects_of,
-    require_kept,
-)
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     analyzer_of,
@@ -29,10 +16,23 @@ from esdedup.elastic.mappings import (
     check_mappings,
     code_of,
     is_set_up,
-    kept_language,
     missing_properties,
     refuse_unusable,
     refuse_unusable_own,
+    saved_language,
+)
+from esdedup.elastic.meta import (
+    WritableIndex,
+    fields_of,
+    is_mapped,
+    is_routed_by_root,
+    meta_with,
+    meta_with_fields,
+    next_object,
+    objects_of,
+    require_saved,
+    saved_fields,
+    saved_forest,
 )
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import retrying
@@ -138,7 +138,7 @@ class Articles:
                 fields = editorial(fields, is_editorial=True)
             refuse_unusable({name: mapping}, fields)
             refuse_unusable_own({name: mapping}, fields)
-            kept = kept_fields(mapping)
+            kept = saved_fields(mapping)
             if kept and kept.names | {"dedup": fields.dedup} != fields.names:
                 raise IndexNotReady(
                     f"the template {name!r} was set up with other field names: omit the names. Its future "
@@ -199,7 +199,7 @@ class Articles:
         written = names[0] if len(names) == 1 else self._write_index(index, found)
         if found:
             refuse_closed(written, found[written])
-        fields, forest = require_kept(written, mappings[written], self._fields)
+        fields, forest = require_saved(written, mappings[written], self._fields)
         # An index without `has_part` has a forest of an earlier format; the error for that says what to do.
         check_mappings(mappings, fields, optional=("has_part",))
         return WritableIndex(
@@ -223,7 +223,7 @@ class Articles:
             return True
         if mapping is None:
             return False
-        owner = kept_forest(mapping)
+        owner = saved_forest(mapping)
         if not is_new and (is_new_forest or owner is None) and self.have_roots(index, target.fields):
             if is_new_forest:
                 log.warning(
@@ -317,7 +317,7 @@ def refuse_closed(name: str, found: dict[str, Any]) -> None:
 def _refuse_conflicting(
     name: str, found: dict[str, Any], *, shards: int | None, language: str | None
 ) -> None:
-    number, kept = int(found["settings"]["index"]["number_of_shards"]), kept_language(found["mappings"])
+    number, kept = int(found["settings"]["index"]["number_of_shards"]), saved_language(found["mappings"])
     if shards not in (None, number):
         raise _exists_already(name, f", and its number of shards is {number:,}")
     if language is not None and code_of(language) != kept:

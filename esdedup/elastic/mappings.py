@@ -7,15 +7,14 @@ from collections.abc import Collection, Iterable
 from importlib import resources
 from typing import Any
 
-from esdedup.elastic.kept import DATES, NUMBERS, is_mapped, kept_fields, mapping_of, meta_of, meta_with_fields
+from esdedup.elastic.meta import ORDERED, is_mapped, mapping_of, meta_of, meta_with_fields, saved_fields
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields
 
 
 def _read(name: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(
-        (resources.files("esdedup.mappings") / f"{name}.json").read_text("utf-8")
-    )
+    text = (resources.files("esdedup.mappings") / f"{name}.json").read_text("utf-8")
+    body: dict[str, Any] = json.loads(text)
     return body
 
 
@@ -42,7 +41,7 @@ def analyzer_of(language: str) -> str:
     return ANALYZERS[code_of(language)]
 
 
-def kept_language(mapping: dict[str, Any]) -> str | None:
+def saved_language(mapping: dict[str, Any]) -> str | None:
     """Return the language that an index was set up for; None if there is none."""
     kept = meta_of(mapping).get("language")
     return kept if isinstance(kept, str) and kept in ANALYZERS else None
@@ -50,7 +49,7 @@ def kept_language(mapping: dict[str, Any]) -> str | None:
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
     """Return whether an article index maps the fields of esdedup, by the names given or else its own."""
-    fields = given or kept_fields(mapping) or Fields()
+    fields = given or saved_fields(mapping) or Fields()
     is_ours = "format" not in meta_of(mapping) and not _conflict_of(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)
 
@@ -58,7 +57,7 @@ def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
 # Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
 _MAX_KEYWORD_CHARACTERS = 8_191
 # Types of fields in which words cannot be searched.
-_WITHOUT_WORDS = DATES | NUMBERS | {"boolean", "ip", "binary", "scaled_float"}
+_WITHOUT_WORDS = ORDERED | {"boolean", "ip", "binary", "scaled_float"}
 # Types of fields whose values are objects, while esdedup needs a single value, such as a source.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
 _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
@@ -93,7 +92,7 @@ def _own_properties(fields: Fields, language: str | None = None) -> dict[str, di
 
 def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Return the properties that `setup` adds to a mapping: the dedup object, and missing article fields."""
-    own = _own_properties(fields, kept_language(mapping))
+    own = _own_properties(fields, saved_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
     return missing | dedup_properties(fields)
 

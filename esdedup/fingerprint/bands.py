@@ -47,7 +47,7 @@ class Layout:
         """
         return _RELATION.terms(array("Q", simhashes).tobytes(), self, False)
 
-    def asked_terms(self, simhash: int) -> list[str]:
+    def search_terms(self, simhash: int) -> list[str]:
         """Return the terms to search for; every simhash within 3 bits has one of them.
 
         They include the keys within `asked_distance_bits`, in the order of the tables; in each table, the

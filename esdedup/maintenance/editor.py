@@ -9,7 +9,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
-from esdedup.elastic.kept import forest_of, kept_forest, other_forest
+from esdedup.elastic.meta import forest_of, other_forest, saved_forest
 from esdedup.elastic.requests import Requests, clock_ms, search
 from esdedup.elastic.stories import (
     Edits,
@@ -25,7 +25,7 @@ from esdedup.forest.stories import Edit, EditKind, new_story, text_key
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import ForestScope
 from esdedup.reading.results import Result
-from esdedup.reading.scope import ReadyIndex
+from esdedup.reading.scope import CheckedIndex
 
 _LONGEST_NAME = 200
 _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
@@ -114,9 +114,9 @@ def history(scope: ForestScope, index: str) -> Requests[EditHistory]:
     return EditHistory(edits=edits.edits, undone=tuple(sorted(edits.stories.undone)))
 
 
-def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
+def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]:
     """Return the forest of an index, and the index; raise unless both can be edited."""
-    ready = yield from scope.ready(index, is_fresh=True)
+    ready = yield from scope.check(index, is_fresh=True)
     if not isinstance(ready.fields, EditorialFields):
         raise IndexNotReady(
             f"the index {index!r} has no stories that can be edited: set it up with --editorial, or "
@@ -126,7 +126,7 @@ def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, ReadyIndex]]:
     forest = forest_of(ready.mappings, given=scope.given_forest)
     for name, each in ready.mappings.items():
         # Refuse the target forest of a migration, which has no readers yet.
-        if (kept := kept_forest(each)) != forest:
+        if (kept := saved_forest(each)) != forest:
             why = other_forest(name, kept, forest) if kept else f"the index {name!r} belongs to no forest"
             how = "name its own, or set it up with one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
             raise IndexNotReady(f"{why}: {how}", index=name)
@@ -145,18 +145,18 @@ def _made(edits: Edits, request: EditRequest, *, by: str) -> Edit | None:
     return made
 
 
-def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) -> Requests[Edit]:
+def _edit_of(ready: CheckedIndex, edits: Edits, request: EditRequest, *, by: str) -> Requests[Edit]:
     number, at_ms = len(edits.edits) + 1, (yield from clock_ms())
     said = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
     if request.undoes is not None:
         if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
             raise SettingError(f"there is no edit {request.undoes} that can be undone")
         return Edit(**said, undoes=request.undoes)
-    into = None if request.to is None else (yield from _text_and_story(ready, edits, request.to))[1]
+    into = None if request.to is None else (yield from _text_story(ready, edits, request.to))[1]
     # Pairs of texts and stories: a text that came again after it had expired has several stories.
     named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
-        named[(yield from _text_and_story(ready, edits, each))] = None
+        named[(yield from _text_story(ready, edits, each))] = None
     if not (others := [(text, story) for text, story in named if story != into]):
         raise SettingError("the articles already belong to that story")
     texts, stories = (tuple(dict.fromkeys(each)) for each in zip(*others, strict=True))
@@ -171,7 +171,7 @@ def _edit_of(ready: ReadyIndex, edits: Edits, request: EditRequest, *, by: str) 
     return Edit(**said, into=new_story(number, at_ms=at_ms), texts=texts)
 
 
-def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) -> Requests[tuple[str, str]]:
+def _text_story(ready: CheckedIndex, edits: Edits, named: str | ArticlePlace) -> Requests[tuple[str, str]]:
     article_id, in_index = (named, None) if isinstance(named, str) else (named.id, named.index)
     hit = yield from find_article(ready, article_id, in_index=in_index)
     root, fingerprint = (
@@ -180,7 +180,7 @@ def _text_and_story(ready: ReadyIndex, edits: Edits, named: str | ArticlePlace) 
     return text_key(root or "", fingerprint), edits.stories.of(root or "", fingerprint)
 
 
-def _leaves_some(ready: ReadyIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
+def _leaves_some(ready: CheckedIndex, story: str, *, texts: tuple[str, ...]) -> Requests[bool]:
     of_texts = [{"terms": {name: list(texts)}} for name in (ready.fields.fingerprint, ready.fields.root)]
     # Match by root only articles without a fingerprint, since a leaf has the root of another text.
     has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}

@@ -161,7 +161,7 @@ class Maintenance(Inspection):
         return Rebuild(
             client=self._client,
             # Check that the indices can be read before anything is deleted.
-            indices=execute(self._client, self._scope.ready(",".join(indices))).mappings,
+            indices=execute(self._client, self._scope.check(",".join(indices))).mappings,
             name=name,
             records=self._records(indices),
             aging=None if retention is None else Aging.of(retention=retention),

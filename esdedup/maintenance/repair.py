@@ -20,7 +20,7 @@ from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import ForestStatus, aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.elastic.kept import forest_of, kept_forest, kept_retention_ms, next_object
+from esdedup.elastic.meta import forest_of, next_object, saved_forest, saved_retention_ms
 from esdedup.elastic.requests import Query, chunks
 from esdedup.elastic.stories import edit_document, read_edits
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
@@ -263,7 +263,7 @@ class Rebuild:
             status = index.status()
             is_kept = execute(self.client, read_meta(kept.name)) is not None
             before = kept.status() if is_kept else status
-            if (lived_ms := kept_retention_ms(self.indices)) and not before.stored_aging:
+            if (lived_ms := saved_retention_ms(self.indices)) and not before.stored_aging:
                 # The forest was lost; nodes that had expired there must not be revived.
                 lived = dataclasses.replace(before.aging, retention_ms=lived_ms)
                 dead_ms = self.records.state(latest_ms=latest_ms).live_since_ms(lived)
@@ -291,7 +291,7 @@ class Rebuild:
             found = self.client.indices.get_mapping(
                 expand_wildcards="all", filter_path="*.mappings._meta.esdedup.forest"
             )
-        own = sorted(name for name, each in found.items() if kept_forest(each["mappings"]) == self.name)
+        own = sorted(name for name, each in found.items() if saved_forest(each["mappings"]) == self.name)
         status = index.status()
         since_ms = status.live_since_ms(status.aging)
         counts = index.run(index.nodes.counts(new_since_ms=since_ms, live_since_ms=since_ms))

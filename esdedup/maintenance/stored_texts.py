@@ -71,7 +71,7 @@ class StoredTexts:
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields | None) -> None:
         check_index_names(indices)
         self._client = client
-        ready = execute(client, Scope(fields=fields).ready(",".join(indices)))
+        ready = execute(client, Scope(fields=fields).check(",".join(indices)))
         self._names, self._fields = ready.index, ready.fields
 
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:

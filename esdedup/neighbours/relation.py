@@ -98,7 +98,7 @@ class Relation:
         """
         return self.core.terms(signatures, layout, are_indexed)
 
-    def asked_terms(self, signature: Signatures, layout: Layout) -> list[str]:
+    def search_terms(self, signature: Signatures, layout: Layout) -> list[str]:
         """Return the distinct terms with which to search for the candidates of a signature, ``(1,)``.
 
         The terms of its simhashes come first, then the terms of its minhashes and its address.
@@ -106,7 +106,7 @@ class Relation:
         representatives = self.representatives(signature)[0]
         simhashes = representatives[~self.are_exact(representatives)].tolist()
         own = self.terms(signature.tobytes(), layout, are_indexed=False)
-        return list(dict.fromkeys(itertools.chain(*map(layout.asked_terms, simhashes), *own)))
+        return list(dict.fromkeys(itertools.chain(*map(layout.search_terms, simhashes), *own)))
 
     def have_common_key(self, one: Signatures, other: Signatures) -> bool:
         """Return whether two signatures, ``(1,)`` each, have a representative or an address in common."""

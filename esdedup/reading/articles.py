@@ -20,7 +20,7 @@ from esdedup.fields import (
 from esdedup.reading import queries
 from esdedup.reading.paging import SourceIncludes, check_names
 from esdedup.reading.results import FullArticle, Page, SimilarPage
-from esdedup.reading.scope import IndexName, ReadyIndex, Scope
+from esdedup.reading.scope import CheckedIndex, IndexName, Scope
 from esdedup.sites import site_fields, site_of
 
 ArticleId = Annotated[str, "The article's id; if several indices have it, the last to arrive is used."]
@@ -45,7 +45,7 @@ def article(
             name.
     """
     check_names(source_includes)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     fields = ready.fields
     hit = yield from find_article(
         ready, article_id, in_index=in_index, has_text=True, further=source_includes
@@ -66,7 +66,7 @@ def article(
 
 
 def find_article(
-    ready: ReadyIndex,
+    ready: CheckedIndex,
     article_id: str,
     *,
     in_index: str | None = None,

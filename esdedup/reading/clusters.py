@@ -13,7 +13,7 @@ from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useles
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up, what_is_left_out
 from esdedup.elastic.forest.meta import noticing_deletion
-from esdedup.elastic.kept import forest_of
+from esdedup.elastic.meta import forest_of
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import Query, Requests, aggregate
 from esdedup.errors import SettingError
@@ -27,7 +27,7 @@ from esdedup.reading.excerpts import linked_roots, search_with_excerpts
 from esdedup.reading.paging import After, PageNumber, PageSize, Paging, SourceIncludes
 from esdedup.reading.queries import Hit
 from esdedup.reading.results import SimilarArticle, SimilarPage
-from esdedup.reading.scope import IndexName, ReadyIndex, Scope, mappings_of
+from esdedup.reading.scope import CheckedIndex, IndexName, Scope, mappings_of
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import left_out
@@ -150,7 +150,7 @@ def cluster(
     """
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("root", root)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     identity = [index, root]
     if ready.former_objects or ready.fields.cluster != ready.fields.root:
         root = yield from _present_root(ready, root)
@@ -158,7 +158,7 @@ def cluster(
     return (yield from _similar_page(ready, query, paging, root=root, identity=identity))
 
 
-def _present_root(ready: ReadyIndex, root: str) -> Requests[str]:
+def _present_root(ready: CheckedIndex, root: str) -> Requests[str]:
     """Return the root that most articles of a former or present root have now."""
     for field in (
         ready.fields.cluster,
@@ -186,7 +186,7 @@ def similar(
 ) -> Requests[SimilarPage]:
     """Return the other articles of an article's cluster, newest first."""
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     hit = yield from find_article(ready, article_id, in_index=in_index)
     return (
         yield from _similar_page(
@@ -223,14 +223,14 @@ def with_fingerprint(
     """
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("fingerprint", fingerprint)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     query = queries.articles_with_fingerprint(fingerprint, fields=ready.fields)
     identity = [index, "fingerprint", fingerprint]
     return (yield from _similar_page(ready, query, paging, root=None, identity=identity))
 
 
 def _similar_page(
-    ready: ReadyIndex,
+    ready: CheckedIndex,
     query: Query,
     paging: Paging,
     *,
@@ -292,7 +292,7 @@ def similar_to_text(
     """
     _check_text(text)
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     scope = yield from scope.of_index(index)
     profile, name = scope.profile, None if site is None else site_name(site)
     with noticing_deletion(scope.forest):
@@ -368,7 +368,7 @@ def _check_text(text: str) -> None:
     refuse_surrogates(text, name="the text")
 
 
-def other_articles(ready: ReadyIndex, hit: Hit, *, other_sources: bool, with_itself: bool = False) -> Query:
+def other_articles(ready: CheckedIndex, hit: Hit, *, other_sources: bool, with_itself: bool = False) -> Query:
     """Return the query for the other articles of an article's cluster, or for all with `with_itself`."""
     excluded: list[Query] = []
     source = value_of(hit["_source"], ready.fields.source) if other_sources else None

@@ -8,7 +8,7 @@ from esdedup.elastic.requests import UNREAD, Query, Requests, search
 from esdedup.fields import Fields, as_text, term_of, value_of
 from esdedup.reading import queries
 from esdedup.reading.results import Excerpt, Excerpts, QuotedStory
-from esdedup.reading.scope import ReadyIndex
+from esdedup.reading.scope import CheckedIndex
 from esdedup.sites import site_fields, site_of
 
 MAX_CLUSTERS_SHOWN = 20
@@ -21,7 +21,7 @@ _TITLES_READ = 100
 
 
 def search_with_excerpts(
-    ready: ReadyIndex,
+    ready: CheckedIndex,
     *bodies: Query,
     root: str | None,
     part_of: str | None = None,

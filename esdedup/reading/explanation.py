@@ -106,7 +106,7 @@ def explain_indexed(
     `profile` defaults to the one that they were fingerprinted with. `forest_missing` is the reason why the
     forest must not be read, or None.
     """
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     scope = yield from scope.of_index(index)
     index, fields = ready.index, ready.fields
     first = yield from text_by_id(index, one[0], fields=fields, in_index=one[1])

@@ -81,10 +81,10 @@ def list_rows(
         paging=paging,
     )
     start = request.start()
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     if request.is_by_count and ready.is_routed_by_root:
         # An alias cached some seconds ago could make an order by count seem exact although it is not.
-        ready = yield from scope.ready(index, is_fresh=True)
+        ready = yield from scope.check(index, is_fresh=True)
     field = ready.source_field
     if min_sources or request.sort == "sources-desc":
         field = ready.required_source_field()

@@ -102,7 +102,7 @@ def overview(
     )
     if size not in range(1, MAX_SIZE + 1):
         raise SettingError(f"the size is {size!r}; from 1 to {MAX_SIZE:,} values of each field are possible")
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     choices = form.choices(ready)
     # The first few keyword fields, and all that have a chosen value.
     further = [name for at, name in enumerate(ready.keyword_fields) if at < _MAX_FIELDS or name in choices]

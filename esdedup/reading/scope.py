@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from esdedup.elastic import limits
-from esdedup.elastic.kept import (
+from esdedup.elastic.mappings import check_mappings, hides_new_fields, is_set_up, refuse_forests
+from esdedup.elastic.meta import (
     fields_of,
     former_objects,
     is_mapped,
@@ -13,7 +14,6 @@ from esdedup.elastic.kept import (
     mapping_of,
     objects_of,
 )
-from esdedup.elastic.mappings import check_mappings, hides_new_fields, is_set_up, refuse_forests
 from esdedup.elastic.requests import ReadFilters, ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -61,7 +61,7 @@ class Tuning:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ReadyIndex:
+class CheckedIndex:
     """The indices behind a name that are set up, and the properties that their mappings show."""
 
     name: str
@@ -144,18 +144,18 @@ class Scope:
     fields: Fields | None = None
     tuning: Tuning = Tuning()
     # The mappings that were checked last, and the result, so that they are not checked for each request.
-    _checked: dict[str, tuple[dict[str, Any], ReadyIndex]] = dataclasses.field(
+    _last: dict[str, tuple[dict[str, Any], CheckedIndex]] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )
 
-    def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
+    def check(self, index: str, *, is_fresh: bool = False) -> Requests[CheckedIndex]:
         """Check the indices behind a name; leave out those that are not set up, such as a forest.
 
         Mappings may be some seconds old, unless `is_fresh`.
         """
         found = yield from mappings_of(index, is_fresh=is_fresh)
-        checked, ready = self._checked.get(index, (None, None))
-        if ready is not None and found is checked:
+        mappings_then, ready = self._last.get(index, (None, None))
+        if ready is not None and found is mappings_then:
             return ready
         mappings = self._set_up(found)
         not_set_up = tuple(sorted(found.keys() - mappings.keys()))
@@ -163,7 +163,7 @@ class Scope:
             yield from _refuse_inseparable(index, not_set_up[0], mappings)
         fields = fields_of(mappings, given=self.fields)
         check_mappings(mappings, fields, optional=_OPTIONAL)
-        ready = ReadyIndex(
+        ready = CheckedIndex(
             name=index,
             index=",".join(mappings) if not_set_up else index,
             not_set_up=not_set_up,
@@ -173,9 +173,9 @@ class Scope:
             mappings=mappings,
             unsearchable=_unsearchable(mappings, fields),
         )
-        self._checked.clear()
+        self._last.clear()
         if not not_set_up:
-            self._checked[index] = found, ready
+            self._last[index] = found, ready
         return ready
 
     def fields_of(self, index: IndexName) -> Requests[Fields]:
@@ -191,8 +191,8 @@ class Scope:
         return fields_of(self._set_up(mappings), given=self.fields)
 
     def _set_up(self, mappings: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        ready = {name: each for name, each in mappings.items() if is_set_up(each, given=self.fields)}
-        return ready or mappings
+        found = {name: each for name, each in mappings.items() if is_set_up(each, given=self.fields)}
+        return found or mappings
 
 
 def mappings_of(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:

@@ -12,7 +12,7 @@ from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.queries import check_term, moment_ms
-from esdedup.reading.scope import IndexName, ReadyIndex, Scope
+from esdedup.reading.scope import CheckedIndex, IndexName, Scope
 from esdedup.times import zone_named
 
 Values = str | Sequence[str]
@@ -96,7 +96,7 @@ class SearchForm:
     where: Mapping[str, Values] | None = None
     zone: ZoneInfo = ZoneInfo("UTC")  # noqa: RUF009 - immutable
 
-    def choices(self, ready: ReadyIndex) -> Choices:
+    def choices(self, ready: CheckedIndex) -> Choices:
         """Return the chosen values; raise an error if the index cannot be searched for one of them."""
         found: dict[str, tuple[str, ...]] = {}
         if sources := distinct("source", self.source):
@@ -146,7 +146,7 @@ def search_query(
     form = SearchForm(
         words=words, since=since, until=until, source=source, where=where, zone=zone_named(time_zone)
     )
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     return form.query(ready.fields, filters_of(form.choices(ready)))
 
 
@@ -172,7 +172,7 @@ def words(text: str, fields: Fields) -> Query:
     }
 
 
-def _check_field(name: str, ready: ReadyIndex) -> None:
+def _check_field(name: str, ready: CheckedIndex) -> None:
     known = ready.keyword_fields
     if name not in known:
         named = ", ".join(known[:_MOST_NAMED]) + (", …" if len(known) > _MOST_NAMED else "")

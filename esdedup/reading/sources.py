@@ -40,7 +40,7 @@ def sources(
     """
     # Checks the depth; sources have numbered pages only.
     Paging(page=page, size=size).start([], is_endless=False)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     hit = yield from find_article(ready, article_id, in_index=in_index)
     query = other_articles(ready, hit, other_sources=other_sources)
     field, last = ready.required_source_field(), page * size
@@ -90,7 +90,7 @@ def source_names(
         raise SettingError(f"{len(containing):,} characters of a source's name: at most {_LONGEST_PART}")
     if not 1 <= size <= limits.MAX_BUCKETS:
         raise SettingError(f"{size:,} names of sources: from 1 to {limits.MAX_BUCKETS:,} are possible")
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     if ready.source_field is None:
         return ()
     terms: Query = {"field": ready.source_field, "size": size}
@@ -113,7 +113,7 @@ def source_field(scope: Scope, index: IndexName) -> Requests[str | None]:
 
     It is the source field, or its keyword subfield if the source field is mapped as text.
     """
-    return (yield from scope.ready(index)).source_field
+    return (yield from scope.check(index)).source_field
 
 
 def _source(name: Any, group: dict[str, Any], similarity: Similarity, fields: Fields) -> Source:

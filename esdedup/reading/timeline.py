@@ -9,7 +9,7 @@ from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
 from esdedup.reading import queries
 from esdedup.reading.results import Timeline, TimelineStep
-from esdedup.reading.scope import IndexName, ReadyIndex, Scope
+from esdedup.reading.scope import CheckedIndex, IndexName, Scope
 from esdedup.times import DAY_MS, iso, time_ms
 
 _MAX_STEPS = 48
@@ -42,7 +42,7 @@ def timeline(scope: Scope, index: IndexName, root: str) -> Requests[Timeline]:
         root: The cluster's root.
     """
     queries.check_term("root", root)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     source_field, fields = ready.source_field, ready.fields
     cluster, counted = {"term": {fields.cluster: root}}, queries.first_and_last(fields)
     if source_field is not None:
@@ -71,7 +71,7 @@ def timeline(scope: Scope, index: IndexName, root: str) -> Requests[Timeline]:
 
 def timeline_of(
     query: Query,
-    ready: ReadyIndex,
+    ready: CheckedIndex,
     times: dict[str, Any],
     *,
     zone: ZoneInfo | None = None,

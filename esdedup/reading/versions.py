@@ -72,7 +72,7 @@ def versions(
     if sort not in get_args(TimeOrder):
         raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")
     start = Paging(page=page, size=size).start([], is_endless=False)
-    ready = yield from scope.ready(index)
+    ready = yield from scope.check(index)
     hit = yield from find_article(ready, article_id, in_index=in_index)
     query = other_articles(ready, hit, other_sources=other_sources, with_itself=True)
     body = versions_body(query, sort=sort, first=start.offset, size=size, fields=ready.fields)

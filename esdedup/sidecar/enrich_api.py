@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.fields import Fields, fields_given
 from esdedup.reading.results import examples
 from esdedup.serving.problems import Problem, ProblemDetails, described

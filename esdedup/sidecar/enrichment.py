@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 from starlette.types import Scope
 
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
 from esdedup.ingest.actions import ArticleAction, article_in, name_of

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Self, TypeVar
 
-from esdedup.elastic.forest.store import Contents
+from esdedup.elastic.forest.store import ForestSize
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, IndexNotReady
 from esdedup.forest import Assignment
 from esdedup.ingest.actions import ArticleAction
@@ -231,9 +231,9 @@ class OwnerThread:
             self._count_at_s = time.monotonic()
             if not ownership.is_owner:
                 # The next owner reports its contents.
-                self._export_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
+                self._export_contents(ForestSize())
 
-    def _export_contents(self, contents: Contents) -> None:
+    def _export_contents(self, contents: ForestSize) -> None:
         self._metrics.nodes.set(contents.nodes)
         self._metrics.pages.set(contents.pages)
         self._metrics.memory.set(contents.memory_bytes)

@@ -83,7 +83,7 @@ NOT_RUN = {
         "docs/sidecar.md",
         'curl -X PUT "$ELASTICSEARCH_URL/_security/role/esdedup-sidecar" '
         "-H 'Content-Type: application/json' \\",
-    ): "needs security; tests/integration/test_sidecar_doors.py checks the roles",
+    ): "needs security; tests/integration/test_sidecar_entry_points.py checks the roles",
 }
 FED = """
 esdedup setup news

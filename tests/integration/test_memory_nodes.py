@@ -132,7 +132,7 @@ def test_nodes_are_reloaded_after_the_core_failed(
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH) as store:
         first = assign(store, as_batch([Arrival(ROOT, 0)]), now_ms=NOW_MS)
         torn = store._nodes
-        monkeypatch.setattr(Nodes, "is_torn", property(lambda nodes: nodes is torn))
+        monkeypatch.setattr(Nodes, "is_broken", property(lambda nodes: nodes is torn))
         second = assign(store, as_batch([Arrival(LEAF, 0)]), now_ms=NOW_MS)
         assert [each.root for each in (*first, *second)] == [ROOT, ROOT]
         assert store._nodes is not torn

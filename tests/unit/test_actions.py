@@ -20,8 +20,8 @@ from esdedup.ingest.assigner import DateCheck
 from esdedup.ingest.dates import judged, published_ms
 
 from esdedup import ArticleRejected, Fields
-from esdedup.elastic.kept import WritableIndex
 from esdedup.elastic.limits import MAX_JSON_DEPTH
+from esdedup.elastic.meta import WritableIndex
 from esdedup.fields import partition_of
 from esdedup.forest import Assignment, Kind
 from esdedup.forest.model import NO_TIME
@@ -412,8 +412,8 @@ def test_wrong_dates_are_logged_once(
     milliseconds, why = judged(value, time_reader(None)(value))
     assert milliseconds is None
     dates = DateCheck()
-    dates.tell("f:1", why, field="date")
-    dates.tell("f:2", why, field="date")
+    dates.check("f:1", why, field="date")
+    dates.check("f:2", why, field="date")
     if wrong is None:
         assert caplog.messages == []
     else:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.errors import ArticleRejected, ForestError
 from esdedup.fields import Fields
 from tests.support.exploring import examples

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from esdedup import VERIFIED, ArticleRejected, Fields, Profile, _core
 from esdedup.boilerplate.overrides import NO_OVERRIDES
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging

@@ -14,7 +14,7 @@ from benchmarks.day.table import Truth
 from benchmarks.month.arrivals import BEGINNING, HOT_DAY, Arrival, Month
 from benchmarks.month.owner import Fed
 from benchmarks.month.table import TABLE, Day, flatness
-from esdedup.elastic.forest.store import Contents
+from esdedup.elastic.forest.store import ForestSize
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging
@@ -96,7 +96,7 @@ def test_arrivals_are_repeatable_and_in_order(days: list[list[Arrival]]) -> None
 
 
 def day(number: int, **changes: float) -> Day:
-    contents = Contents(
+    contents = ForestSize(
         nodes=int(changes.get("nodes", 1_000)),
         pages=0,
         memory_bytes=int(changes.get("memory", 5e6)),

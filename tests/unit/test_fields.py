@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import Dedup, Maintenance, SettingError
-from esdedup.elastic.kept import kept_fields, meta_with_fields
 from esdedup.elastic.mappings import article_index, check_mappings, forest_index
+from esdedup.elastic.meta import meta_with_fields, saved_fields
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields, signature_of, value_of
 from esdedup.sites import Provenance, site_fields, site_name, site_of
@@ -187,7 +187,7 @@ def test_normalising_site_names_is_idempotent(value: str) -> None:
 
 @pytest.mark.parametrize("fields", [Fields(), Fields(site="meta.site"), Fields(site="source")])
 def test_an_index_stores_its_field_names(fields: Fields) -> None:
-    assert kept_fields({"_meta": meta_with_fields({}, fields)}) == fields
+    assert saved_fields({"_meta": meta_with_fields({}, fields)}) == fields
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_a_forest_is_not_an_index_of_articles() -> None:
 
 def test_field_names_are_read_from_a_mapping() -> None:
     kept = {"_meta": {"esdedup": {"fields": {"text": "body", "title": None, "else": "x"}}}}
-    assert kept_fields(kept) == Fields(text="body")
-    assert kept_fields({"_meta": {"esdedup": {"routed_by_root": True}}}) is None
+    assert saved_fields(kept) == Fields(text="body")
+    assert saved_fields({"_meta": {"esdedup": {"routed_by_root": True}}}) is None
     with pytest.raises(SettingError, match="names two fields"):
-        kept_fields({"_meta": {"esdedup": {"fields": {"text": "title"}}}})
+        saved_fields({"_meta": {"esdedup": {"fields": {"text": "title"}}}})

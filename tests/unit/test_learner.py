@@ -117,7 +117,7 @@ def test_an_exception_at_any_point_can_be_undone() -> None:
             with contextlib.suppress(Interrupted), interrupts.one():
                 learn(tried, batch)
                 is_learned = True
-            assert not tried.is_torn
+            assert not tried.is_broken
             is_open = tried.has_begun
             while tried.has_begun:
                 tried.undo()

@@ -134,7 +134,7 @@ def test_no_schemes_differ_by_a_factor_of_87_381() -> None:
 
 
 def test_expansion_within_three_bits_looks_up_43_745_values() -> None:
-    assert EXPANSION.asked_keys == ALL_VARIANTS.stored_keys == sum(comb(64, bits) for bits in range(4))
+    assert EXPANSION.search_keys == ALL_VARIANTS.stored_keys == sum(comb(64, bits) for bits in range(4))
 
 
 @pytest.mark.slow

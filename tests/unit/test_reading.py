@@ -32,7 +32,7 @@ from esdedup.reading.paging import Paging
 from esdedup.reading.queries import values_of
 from esdedup.reading.results import QuotedStory, Row
 from esdedup.reading.row_details import snippets_body, snippets_of
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.scope import CheckedIndex, Scope
 from esdedup.reading.search_form import SearchForm, words
 from esdedup.reading.sources import sources
 
@@ -297,7 +297,7 @@ def test_excerpts_are_requested_together_with_the_rest(
             **{name: {"hits": {"hits": []}} for name in ("some", "one")},
         },
     }
-    ready = ReadyIndex(
+    ready = CheckedIndex(
         name="news",
         index="news",
         not_set_up=(),

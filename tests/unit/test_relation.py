@@ -29,7 +29,7 @@ in_each_layout = pytest.mark.parametrize("layout", [NODES, ARTICLES], ids=lambda
 )
 def test_layouts_have_the_expected_keys(layout: Layout, count: int, asked: int, key_bits: set[int]) -> None:
     assert len(layout.tables) == count
-    assert len(set(layout.asked_terms(0x123456789ABCDEF0))) == asked
+    assert len(set(layout.search_terms(0x123456789ABCDEF0))) == asked
     assert {sum(stop - start for start, stop in ranges) for ranges in layout.tables} == key_bits
 
 
@@ -37,7 +37,7 @@ def test_layouts_have_the_expected_keys(layout: Layout, count: int, asked: int, 
 @given(value=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
 def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, flips: set[int]) -> None:
     other = value ^ sum(1 << bit for bit in flips)
-    asked, asked_for_other = map(layout.asked_terms, (value, other))
+    asked, asked_for_other = map(layout.search_terms, (value, other))
     stored, stored_of_other = layout.terms([value, other])
     assert set(asked) & set(stored_of_other)
     assert set(asked_for_other) & set(stored)
@@ -47,7 +47,7 @@ def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, fli
 @pytest.mark.parametrize(("layout", "flipped_bits"), [(NODES, [0, 13, 26, 39]), (ARTICLES, [0, 1, 32, 33])])
 def test_four_bits_may_change_every_key(layout: Layout, flipped_bits: list[int]) -> None:
     (terms,) = layout.terms([sum(1 << (63 - bit) for bit in flipped_bits)])
-    assert not set(layout.asked_terms(0)) & set(terms)
+    assert not set(layout.search_terms(0)) & set(terms)
 
 
 def test_terms_of_nodes_are_table_and_bits_in_hex() -> None:
@@ -68,7 +68,7 @@ def test_articles_have_the_keys_of_halves_in_shorter_terms() -> None:
 
 def test_articles_are_looked_up_within_one_bit() -> None:
     value = 0x0000000180000000
-    (own,), asked = ARTICLES.terms([value]), ARTICLES.asked_terms(value)
+    (own,), asked = ARTICLES.terms([value]), ARTICLES.search_terms(value)
     assert own == ["000001", "600000"]
     assert asked[:4] == ["000001", "000000", "000003", "000005"]
     assert asked[33:36] == ["600000", "600001", "600002"]
@@ -141,7 +141,7 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: La
     assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
     # A minhash is looked up by its key, a simhash by its own keys and others.
     for stored, value in zip(found, values, strict=True):
-        asked = RELATION.asked_terms(with_one(value), layout)
+        asked = RELATION.search_terms(with_one(value), layout)
         assert set(stored) <= set(asked)
         assert (len(asked) == 1) == (len(stored) == 1)
 

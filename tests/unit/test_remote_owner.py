@@ -15,7 +15,7 @@ from esdedup.ingest.actions import Addition, ArticleAction, read_action
 from esdedup.ingest.remote_owner import RemoteOwner, SidecarConnection
 
 from esdedup import VERIFIED, Dedup, Fields, SettingError, SidecarError, SidecarUnavailable
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.fields import fields_given
 from esdedup.forest import NO_TIME, Assignment, Kind
 from esdedup.sidecar.enrich_api import EnrichQuery

@@ -22,7 +22,7 @@ from esdedup.ingest.actions import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction
 
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.serving.refusals import Refused

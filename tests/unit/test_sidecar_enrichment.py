@@ -9,7 +9,7 @@ import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction, read_action
 
-from esdedup.elastic.kept import WritableIndex
+from esdedup.elastic.meta import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 from esdedup.fields import Fields
 from esdedup.serving.refusals import Refused

@@ -14,7 +14,7 @@ from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.owner import Owner
 
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.elastic.forest.store import Contents
+from esdedup.elastic.forest.store import ForestSize
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 from esdedup.forest.model import Assignment, Kind
 from esdedup.forest.store import completed
@@ -79,9 +79,9 @@ class Forest:
         self.followed += 1
         return self.followed < self.behind
 
-    def contents(self) -> Contents:
+    def contents(self) -> ForestSize:
         self.threads.add(threading.get_ident())
-        return Contents(nodes=6, pages=7, memory_bytes=8, learned_bytes=9, passages=10)
+        return ForestSize(nodes=6, pages=7, memory_bytes=8, learned_bytes=9, passages=10)
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
         self.threads.add(threading.get_ident())

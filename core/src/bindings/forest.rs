@@ -357,8 +357,8 @@ impl PyNodes {
     }
 
     #[getter]
-    fn is_torn(&self) -> bool {
-        self.0.is_torn()
+    fn is_broken(&self) -> bool {
+        self.0.is_broken()
     }
 }
 

@@ -158,8 +158,8 @@ impl PyLearner {
 
     /// Whether a call panicked in the middle of a change.
     #[getter]
-    fn is_torn(&self) -> bool {
-        self.0.is_torn()
+    fn is_broken(&self) -> bool {
+        self.0.is_broken()
     }
 }
 

@@ -20,7 +20,7 @@ impl<T: Send> Shared<T> {
     }
 
     /// Returns whether a call has panicked.
-    pub fn is_torn(&self) -> bool {
+    pub fn is_broken(&self) -> bool {
         self.value.is_poisoned()
     }
 

@@ -39,7 +39,7 @@ class ArticleNodes:
         """Find live nodes that may be near one of `signatures`, or have its id; also read `pages`."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
-            keys = self.relation.asked_terms(signatures[at : at + 1], ARTICLES)
+            keys = self.relation.search_terms(signatures[at : at + 1], ARTICLES)
             # Rank articles by the number of keys in common with the text.
             alike = [{"term": {f"{self._object}.bands": key}} for key in keys]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}

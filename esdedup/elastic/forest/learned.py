@@ -230,7 +230,7 @@ class LearnedCopy:
             try:
                 return boilerplate.filter(passages, pages, overrides=overrides, sites=sites)
             finally:
-                if boilerplate.is_torn:
+                if boilerplate.is_broken:
                     # The next `update` starts over.
                     self._known = LearnedLog()
                 else:

@@ -32,19 +32,19 @@ from esdedup.forest import Aging, Arrivals, Nodes, Plan, State
 
 
 @dataclasses.dataclass(frozen=True)
-class Contents:
+class ForestSize:
     """The contents of a forest, as its owner knows them."""
 
     # Number of nodes, live or expired; if they are not in memory, those that a search finds.
-    nodes: int
+    nodes: int = 0
     # Content hashes with documents of their own, in addition to those stored with nodes.
-    pages: int
+    pages: int = 0
     # Memory of this process for nodes, content hashes and learned boilerplate.
-    memory_bytes: int
+    memory_bytes: int = 0
     # The part of `memory_bytes` for learned boilerplate: all of it unless nodes are in memory.
-    learned_bytes: int
+    learned_bytes: int = 0
     # Passages that are boilerplate.
-    passages: int
+    passages: int = 0
     # Clusters that this process has recognised as placeholders.
     placeholders: int = 0
 
@@ -124,17 +124,17 @@ class ElasticStore(Closing):
         self._end_loading()
         self.writer.close()
 
-    def contents(self) -> Contents:
+    def contents(self) -> ForestSize:
         """Measure the contents of the forest."""
         # Use the nodes if they have been loaded by now.
         self.begin()
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
             memory_bytes = nodes.size_bytes + learned_bytes
-            return Contents(len(nodes), nodes.lone_page_count, memory_bytes, learned_bytes, passages)
+            return ForestSize(len(nodes), nodes.lone_page_count, memory_bytes, learned_bytes, passages)
         search, run = self._index.search, self._index.run
         node_count, lone_pages = run(search.count_nodes()), run(search.count(EVERY_PAGE))
-        return Contents(node_count, lone_pages, learned_bytes, learned_bytes, passages)
+        return ForestSize(node_count, lone_pages, learned_bytes, learned_bytes, passages)
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since 1970; errors as of `Clock.check`."""
@@ -152,8 +152,8 @@ class ElasticStore(Closing):
 
     def begin(self) -> None:
         """Begin a batch: undo uncommitted changes, and reload from the index after a failure."""
-        is_torn = self.boilerplate.is_torn or (self._nodes is not None and self._nodes.is_torn)
-        if is_torn or self._is_torn or self.writer.failure:
+        is_broken = self.boilerplate.is_broken or (self._nodes is not None and self._nodes.is_broken)
+        if is_broken or self._is_torn or self.writer.failure:
             self._recover()
         elif self._loading is not None:
             self._take_loaded(wait_s=0.0)
@@ -255,7 +255,7 @@ class ElasticStore(Closing):
         self._state = self._index.status().state
         self._learned = self._read_learned()
         nodes = self._nodes
-        if nodes is None or nodes.is_torn or (self._is_log and self._has_some(nodes.committed)):
+        if nodes is None or nodes.is_broken or (self._is_log and self._has_some(nodes.committed)):
             # Free their memory before the nodes are loaded again.
             nodes = self._nodes = None
             self._begin_loading()

@@ -11,6 +11,7 @@ from esdedup.times import DEFAULT_FORMAT
 
 DATES = frozenset({"date", "date_nanos"})
 NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double"})
+ORDERED = DATES | NUMBERS
 
 
 def meta_of(mapping: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def meta_with(mapping: dict[str, Any], **kept: object) -> dict[str, Any]:
     return meta | {"esdedup": meta_of(mapping) | kept}
 
 
-def kept_fields(mapping: dict[str, Any]) -> Fields | None:
+def saved_fields(mapping: dict[str, Any]) -> Fields | None:
     """Return the field names that are stored in an index; None if there are none."""
     kept = meta_of(mapping).get("fields")
     if not isinstance(kept, dict):
@@ -49,7 +50,7 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
         kept["forest"] = forest
     if isinstance(fields, EditorialFields):
         kept["editorial"] = True
-    before = kept_fields(mapping) or Fields()
+    before = saved_fields(mapping) or Fields()
     if before.dedup != fields.dedup and is_mapped(mapping, before.root):
         former = dict.fromkeys([*former_objects(mapping), before.dedup])
         kept |= {"former": [each for each in former if each != fields.dedup], "next": None}
@@ -65,7 +66,7 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
     if given is not None:
         return _with_format(editorial(given, is_editorial=have_stories), *mappings.values())
     index_of = {
-        editorial(kept_fields(mapping) or Fields(), is_editorial=have_stories): index
+        editorial(saved_fields(mapping) or Fields(), is_editorial=have_stories): index
         for index, mapping in mappings.items()
     }
     if len(index_of) > 1:
@@ -78,13 +79,13 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
     return _with_format(next(iter(index_of), Fields()), *mappings.values())
 
 
-def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
+def require_saved(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
     """Return the field names for articles that are written to an index, and the forest of these articles.
 
     `given` must be the index's own names, or readers would not find the fields; or the names that a
     migration fills, which belong to its new forest.
     """
-    kept, following = kept_fields(mapping), next_object(mapping)
+    kept, following = saved_fields(mapping), next_object(mapping)
     if given is not None:
         given = editorial(given, is_editorial=is_editorial(mapping))
     if following is not None and given == dataclasses.replace(kept or Fields(), dedup=following.dedup):
@@ -95,7 +96,7 @@ def require_kept(index: str, mapping: dict[str, Any], given: Fields | None) -> t
             "omit the names to use its own, or set it up again to change them",
             index=index,
         )
-    return _with_format(given or kept or Fields(), mapping), kept_forest(mapping)
+    return _with_format(given or kept or Fields(), mapping), saved_forest(mapping)
 
 
 def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
@@ -111,7 +112,7 @@ def _differences(one: Fields, other: Fields) -> str:
     return ", ".join(f"{role}: {name!r} and {others!r}" for (role, name), others in pairs if name != others)
 
 
-def kept_forest(mapping: dict[str, Any]) -> str | None:
+def saved_forest(mapping: dict[str, Any]) -> str | None:
     """Return the forest that an index belongs to; None if any forest may take its articles."""
     kept = meta_of(mapping).get("forest")
     return kept if isinstance(kept, str) else None
@@ -123,7 +124,7 @@ def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: 
     Raises `IndexNotReady` if they belong to several forests, or to another one than `given`. The target of
     a migration may be given.
     """
-    index_of = {kept: name for name, each in mappings.items() if (kept := kept_forest(each))}
+    index_of = {kept: name for name, each in mappings.items() if (kept := saved_forest(each))}
     if len(index_of) > 1:
         several = ", ".join(f"{index!r} to {forest!r}" for forest, index in sorted(index_of.items()))
         raise IndexNotReady(f"the indices belong to several forests ({several}): name the indices of one")
@@ -134,7 +135,7 @@ def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: 
     return given or next(iter(index_of), usual)
 
 
-def kept_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
+def saved_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
     """Return the longest retention stored in some indices when they were last fed; None if unknown."""
     found = (meta_of(mapping).get("retention_ms") for mapping in mappings.values())
     return max((each for each in found if isinstance(each, int)), default=None)
@@ -178,7 +179,7 @@ def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
 
 def objects_of(mapping: dict[str, Any]) -> list[str]:
     """Return the objects of esdedup in articles: the one in use, a migration's next one, and former ones."""
-    names = [(kept_fields(mapping) or Fields()).dedup, getattr(next_object(mapping), "dedup", "")]
+    names = [(saved_fields(mapping) or Fields()).dedup, getattr(next_object(mapping), "dedup", "")]
     return [each for each in (*names, *former_objects(mapping)) if is_mapped(mapping, f"{each}.root")]
 
 

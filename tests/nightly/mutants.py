@@ -169,8 +169,8 @@ MUTANTS = [
     Mutant(
         "the API lists an article's own source although the request leaves it out",
         "esdedup/web/api.py",
-        "reader.sources(context.index, **asked.model_dump())",
-        'reader.sources(context.index, **asked.model_dump() | {"other_sources": False})',
+        "reader.sources(context.index, **query.model_dump())",
+        'reader.sources(context.index, **query.model_dump() | {"other_sources": False})',
         ("integration/test_pages_options.py",),
     ),
     Mutant(

@@ -4,7 +4,8 @@
 use crate::characters::{ALNUM, FINAL, HARD_END, LATIN, NUMBER, Point, SPACE, TRAILING, tables};
 
 /// Returns whether the full stop at a position ends a sentence. White space must follow it, and no single letter may
-/// precede it. It does not end one in `3.14`, `e.g.` or `J. Smith`, nor as the last leader dot in `Coupon .... 2 %`.
+/// precede it, so none ends in `3.14`, `e.g.` or `J. Smith`. The last leader dot in `Coupon .... 2 %` does not end
+/// one either.
 pub fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
     let is_initial = at > 0 && points[at - 1].has(LATIN) && (at == 1 || !points[at - 2].has(ALNUM));
     let is_leader = |before: usize| points[before].has(SPACE) && at - before >= LEAST_LEADERS;

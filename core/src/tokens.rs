@@ -95,8 +95,8 @@ pub struct Tokenised {
     pub tokens_before: Vec<usize>,
 }
 
-/// Divides a normal text, which ends with [`Point::END`], into tokens. Replaces the contents of `tokenised`, and reuses its
-/// memory.
+/// Divides a normal text, which ends with [`Point::END`], into tokens. Replaces the contents of `tokenised`, and
+/// reuses its memory.
 pub fn tokenise(points: &[Point], hash: &CharacterHash, tokenised: &mut Tokenised) {
     let Tokenised { tokens, letters, stops, tokens_before } = tokenised;
     tokens.clear();

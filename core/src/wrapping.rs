@@ -1,8 +1,8 @@
 //! Finds line breaks that only wrap a full line.
 //!
-//! Mail, electronic newspapers and scanned print break all lines at the same width. A line is full if the first word
-//! of the next line does not fit into it. In a wrapped paragraph, most lines that do not end with a sentence are
-//! full; in a menu or a list of headlines, few lines are.
+//! Mail, electronic newspapers and recognised print (OCR) break all lines at the same width. A line is full if the
+//! first word of the next line does not fit into it. In a wrapped paragraph, most lines that do not end with a
+//! sentence are full; in a menu or a list of headlines, few lines are.
 
 use std::ops::Range;
 

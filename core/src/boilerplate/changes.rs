@@ -5,7 +5,7 @@ use super::pages::{Block, Known, LEARNED, Occurrence, Page};
 use super::site_pages::COLUMNS as SITE_COLUMNS;
 use crate::columns::{Column, column, numbers};
 
-/// The reason for which changes are invalid.
+/// The reason why changes are invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal(pub &'static str);
 

@@ -18,7 +18,7 @@ const AMPLE_LETTERS: u64 = 200;
 // The least share that these letters must have of all text that is not boilerplate. With less, the list is the
 // article, and the other text only introduces it.
 const LEAST_SHARE: f64 = 0.4;
-// The fewest rows with figures in a table, and the least share of its rows in the letters of the page.
+// The fewest rows with figures in a table, and the least share of the page's letters that these rows have.
 const LEAST_ROWS: usize = 2;
 const TABLE_SHARE: f64 = 0.5;
 

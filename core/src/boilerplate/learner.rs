@@ -56,7 +56,7 @@ enum Spread {
     Many,
 }
 
-// A site with fewer pages is young: its pages are also judged by pages of the block that has not ended.
+// A site with fewer pages is young: its pages are also judged by the pages of the current block.
 const YOUNG_PAGES: u32 = 64;
 
 /// The state of a learner at the beginning of a step, which is restored if the step is undone.
@@ -161,7 +161,7 @@ impl Learner {
             let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
             let new = letters(&|at| !own[at] && spreads[at] == Spread::Unseen);
             let is_larger_part = 0.0 < rest && rest < shared;
-            // A version of an article shares more text than the length of a notice, or took part of the rest from an
+            // A version of an article shares more text than a notice has, or took part of its other text from an
             // earlier version.
             let is_version = !may_be_notice(shared, rest) || 0.0 < new && new < MOSTLY_NEW * rest;
             if is_larger_part && !is_version {
@@ -290,8 +290,8 @@ impl Learner {
     }
 }
 
-// They convert hashes of passages into ids in the table of page ids: `OPENING` for the first passage of a page that
-// is not omitted, `CLOSING` for the last passage that is not boilerplate.
+// These constants convert hashes of passages into ids in the table of page ids: `OPENING` for the first passage of a
+// page that is not omitted, `CLOSING` for the last passage that is not boilerplate.
 const OPENING: u64 = BASE;
 const CLOSING: u64 = !BASE;
 

@@ -198,7 +198,7 @@ impl<const C: usize> FromIterator<(u64, [u32; C])> for Puts {
 
 /// A table of any width whose changes can be undone.
 trait Recorded {
-    /// Begins a period: the present period becomes the former period, which is dropped.
+    /// Begins a period: the present period becomes the former period, and the former period becomes outdated.
     fn begin_period(&mut self);
     /// Returns the number of recorded changes.
     fn count(&self) -> usize;

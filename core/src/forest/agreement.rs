@@ -125,8 +125,8 @@ fn filled(word: u64) -> u64 {
 /// The least number of figures that only one of two texts has, by the number of bits in which their odd sketches
 /// differ.
 ///
-/// The estimate is lowered by about one standard deviation. A few figures rarely share a bit, but when half of the bits
-/// differ, the number cannot be estimated.
+/// The estimate is lowered by about one standard deviation. A few figures rarely share a bit, but when half of the
+/// bits differ, the number cannot be estimated.
 const UNSHARED: [f64; 65] = {
     let (mut unshared, mut bits) = ([0.0; 65], 1);
     // After `count` figures, `bias` is how much more probably a bit is even than odd, and `common` how much more

@@ -287,7 +287,7 @@ impl<R: Relation> Nodes<R> {
     /// first is used. Frequent keys are left out: those under which too many nodes created within the retention are
     /// indexed.
     ///
-    /// A posting counts by the creation time of its node, which never changes.
+    /// Postings are counted by the creation times of their nodes, which never change.
     fn indexed(&self, new: &Newcomer<R::Signature>) -> u16 {
         let Newcomer { now, found, .. } = new;
         let most = self.index.relation.max_postings();

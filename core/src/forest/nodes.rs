@@ -35,8 +35,8 @@ pub struct Node {
     pub page_seen_ms: i64,
 }
 
-/// The ids of two earlier roots, 0 for none: this root's text is a part of the first root's text, and the second root's
-/// text is a part of this root's text.
+/// The ids of two earlier roots, 0 for none: this root's text is a part of the first root's text, and the second
+/// root's text is a part of this root's text.
 pub type Links = [Id; 2];
 
 /// A change, with the values that undo it.

@@ -121,7 +121,7 @@ def _adopt(es: Elasticsearch, sidecar: SidecarProcess, *, kills: int, total: int
 
 
 def killed_s(*command: str, es: Elasticsearch, kills: int, total: int, done: Callable[[], int]) -> float:
-    """Run a command until it ends, after killing it several times, evenly over its work; return seconds."""
+    """Run a command to its end, after killing it `kills` times, evenly over its work; return the seconds."""
     started_s = time.monotonic()
     for number in range(1, kills + 1):
         process = subprocess.Popen(command_of(*command, es=es), stderr=subprocess.DEVNULL)

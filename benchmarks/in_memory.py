@@ -42,7 +42,7 @@ def peer(name: str) -> faiss.IndexBinaryMultiHash:
 def forest(run: Run) -> list[Row]:
     """Compare rates of `verified`, the default profile.
 
-    The peer holds one simhash a node, and does not compare whole texts.
+    The peer holds one simhash for each node, and does not compare whole texts.
     """
     return _rows("forest", run, VERIFIED, _MILLION)
 
@@ -107,7 +107,7 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
         assign(store, held.arrivals(at, at + len(some)), now_ms=NOW_MS)
         for each in peers.values():
             each.add(as_bytes(profile, some))
-    # Spare the collector the objects that the benchmarks import.
+    # Exclude imported objects from later garbage collections.
     gc.collect()
     gc.freeze()
     ours_s: dict[str, list[float]] = {_INDEX: [], _WHOLE: []}
@@ -188,7 +188,7 @@ def _theirs(name: str, count: int) -> dict[str, float]:
 
 
 def _growth(fill: Callable[[int, int], object], count: int) -> dict[str, float]:
-    """Add nodes in steps; return the growth of the process in bytes a node."""
+    """Add nodes in steps; return the growth of the process in bytes per node."""
     give_back_memory()
     before_bytes = resident_bytes()
     for start in range(0, count, _ADDED_AT_ONCE):

@@ -115,7 +115,7 @@ def _compared(
 
 
 def _texts(name: str, run: Run) -> dict[str, tuple[str, str]]:
-    """Return title and text of each article by its id."""
+    """Return the title and text of each article, by id."""
     found = list(articles.articles_of(name).items())
     return {id_: (each.get("title") or "", each["text"]) for id_, each in found[: run.size(len(found))]}
 

@@ -168,7 +168,7 @@ class Online:
     """One method on one set."""
 
     table: str
-    # The set.
+    # The name of the set.
     case: str
     method: str
     # The threshold with the highest F1 on this set; None for ours, which is the same for all sets.
@@ -225,7 +225,7 @@ def _first(most: int, held: Articles, labels: Records) -> tuple[Articles, Record
 class Ours:
     """Clusters texts in memory, in order, in a new forest each time.
 
-    Boilerplate is learned by site, whose name each text comes with.
+    Boilerplate is learned by site; each text comes with the name of its site.
     """
 
     def __init__(self, held: Articles) -> None:

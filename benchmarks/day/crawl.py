@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, reprint, tell
 
-# The shares of designs with very little boilerplate, and with more than most articles have text.
+# The shares of designs with very little boilerplate, and with more boilerplate than most articles have text.
 _CLEAN, _HEAVY = 0.33, 0.18
 # The shares of the other designs that have each kind of boilerplate, or have it in a certain form.
 _BANNER, _COMMON_BANNER, _MENU_IN_LINES, _LINKS_BEFORE, _WITH_LEADS = 0.7, 0.6, 0.5, 0.2, 0.2

@@ -10,7 +10,7 @@ _VOCABULARY = 3_000
 _FLATTENED_RANKS = 8
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 6, 34
 _MEAN_WORDS, _DEVIATION_WORDS = 17, 7
-# Shares of the words of a sentence.
+# The shares of words that are names, are numbers, or have a comma after them.
 _NAMES, _NUMBERS, _COMMAS = 0.12, 0.03, 0.08
 
 
@@ -30,7 +30,7 @@ class Script:
 
 
 def _range(first: int, last: int, count: int = 10_000) -> list[str]:
-    """Return characters, evenly from a range of code points."""
+    """Return characters that are evenly spaced in a range of code points."""
     points = range(first, last + 1)
     return [chr(each) for each in points[:: max(1, len(points) // count)]]
 
@@ -110,7 +110,7 @@ class Language:
 # The shares of notes and of long stories; the others have a usual length. Lengths are in sentences.
 _NOTES, _LONG = 0.25, 0.2
 _NOTE_SENTENCES, _USUAL_SENTENCES, _LONG_SENTENCES = (2, 5), (7, 20), (25, 70)
-# The share of sentences that unrelated stories share.
+# The share of sentences that occur in unrelated stories, too.
 _STOCK = 0.015
 # The share of reprints without edits, and the shares of the others with each edit. Edits are independent.
 _EXACT = 0.4

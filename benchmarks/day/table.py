@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Pairs of each page, in the order of pages: int64 ``(n,)``. A pair is counted for both of its pages."""
+    """Counts of pairs for each page, in order: int64 ``(n,)``. A pair is counted for both of its pages."""
 
     positives: Ints
     found: Ints

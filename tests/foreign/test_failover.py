@@ -99,7 +99,7 @@ def test_feeding_continues_after_a_primary_is_killed(servers: Servers, profile: 
             index=index, settings={"number_of_replicas": 1}
         )
         first = servers.urls[number_of_primary(client, index)]
-    # The client knows all three servers, first of all one that will be killed.
+    # The client knows all three servers, and the first of them will be killed.
     urls = sorted(servers.urls, key=lambda url: url != first)
     with connect(", ".join(urls)) as client:
         load = Load(on_rejected=lambda rejected: rejections.append(str(rejected)))

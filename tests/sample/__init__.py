@@ -24,7 +24,7 @@ END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
 _WEEKS = 5
-# The largest story of each language has one in 20 articles; other large stories have one in 100 to one in 50.
+# One in this many articles belongs to the largest story of a language, and to a large story, at least and most.
 _LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
 # The percentages of small, medium and large stories.
 _WEIGHTS = (60, 36, 4)
@@ -130,7 +130,7 @@ def _article(
 
 
 def _sizes(count: int, chance: random.Random) -> Iterator[int]:
-    """Yield the numbers of copies of stories, without end, for a corpus of `count` articles."""
+    """Yield the sizes of stories, in copies, without end, for a corpus of `count` articles."""
     yield from [max(1, count // _LARGEST)] * len(LANGUAGES)
     while True:
         small = chance.choices((1, 2, 3), (3, 2, 1))[0]
@@ -140,7 +140,7 @@ def _sizes(count: int, chance: random.Random) -> Iterator[int]:
 
 
 def _moments(size: int, first: datetime, end: datetime, chance: random.Random) -> list[datetime]:
-    """Return when the copies of a story are printed: one at `first`, the others ever less often."""
+    """Return when the copies of a story are printed: one at `first`, the others at a decreasing rate."""
     is_revived = size >= _LEAST_REVIVED and chance.random() < _REVIVED
     # A story with many copies is printed for longer.
     longer = math.sqrt(max(1.0, size / 10))

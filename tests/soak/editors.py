@@ -120,7 +120,7 @@ class EditorProcess:
 
 
 class Newsroom:
-    """The editors at work, and their acknowledged edits."""
+    """Editors, sidecars and feeders at work, with counts and faults."""
 
     def __init__(self, url: str, *, seed: int) -> None:
         self._url, self._chance = url, random.Random(seed)

@@ -31,7 +31,7 @@ _MENU = ("Home", "Politics", "Weather", "Sport", "Culture", "Contact us", "Sign 
 _NOTICES = 5
 _SENTENCES = 11
 _WORDS = 11
-# The farthest that a version is from its story, or a repetition from its page, in articles.
+# The greatest distance of a version from its story, or of a repetition from its page, in articles.
 _MOST_BACK = 2_000
 _VERSIONS, _REPEATED = 0.35, 0.03
 
@@ -329,7 +329,7 @@ _END_S = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """An answer by which a sidecar accepted no article."""
+    """An answer with which a sidecar refused articles."""
 
     at_s: float
     kind: str

@@ -81,7 +81,7 @@ class Run:
         others = [indices.other, "none-there"]
         self._odd = OddRequests(chance, set_up=[indices.set_up, indices.alias], others=others)
         self.articles = 0
-        # The requests since the last check, one of which wrote any wrong article.
+        # The requests since the last check, to find the one that wrote a wrong article.
         self._recent: deque[tuple[RawRequest, Answer]] = deque(maxlen=_ODD + 2 * _DESCRIBED + _ODD_PAGES)
         (first, *_) = sample.articles(60)
         known = {

@@ -1,4 +1,4 @@
-"""`run`: a whole soak."""
+"""`run`: the soak of two sidecars with many feeders."""
 
 import contextlib
 import dataclasses

@@ -45,7 +45,7 @@ times = st.one_of(
     st.integers(-50, 50),
     st.just(NOW_MS + DAY_MS + 1),
 )
-# Content hashes that fingerprints share, also with no fingerprint; 0 is a text without letters and digits.
+# Content hashes that several arrivals share, with or without fingerprints; 0 is a text without alphanumerics.
 some_page = st.one_of(st.none(), st.none(), st.integers(0, 9))
 arrivals = st.lists(
     st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times, some_page), max_size=60

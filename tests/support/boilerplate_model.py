@@ -106,7 +106,7 @@ class BoilerplateModel:
         self.sites: dict[str, tuple[int, int]] = {}
         self.period_records = period_records
         self.pages: dict[int, int] = {}
-        # The latest page (and article) by its first passage, by its last, and by its first passage and title.
+        # The latest pages (and articles) by first passage, by last passage, and by first passage and title.
         self.openings: dict[int | None, tuple[int, int]] = {}
         self.closings: dict[int | None, int] = {}
         self.titled: dict[tuple[int | None, str | None], int] = {}

@@ -1,9 +1,8 @@
 """Finds the code blocks of the documents, and runs all blocks of a document in order.
 
 They share a directory and a server. Bash runs shell commands, and all Python blocks share a namespace.
-A block with a title is a file of that name. A block after ``<!-- prints -->`` is
-the expected output of the block before it, where ``…`` matches anything. The test lists every other block,
-with the reason why it does not run.
+A block with a title is a file of that name. A block after ``<!-- prints -->`` is the expected output of the
+block before it, where ``…`` matches anything. The test lists every other block, and why it does not run.
 """
 
 import contextlib

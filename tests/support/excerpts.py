@@ -16,7 +16,7 @@ def sentences(seed: str, number: int) -> list[str]:
 def articles() -> list[dict[str, Any]]:
     """Return a story and its copy, two excerpts of 40 % of it, a copy of one excerpt, and another story.
 
-    The story `lost`, of which `lost-excerpt` is an excerpt, is one that a test may delete.
+    Tests may delete the story `lost`, of which `lost-excerpt` is an excerpt.
     """
     story, other, lost = sentences("story 2", 40), sentences("other", 40), sentences("lost 2", 40)
     texts = {

@@ -50,7 +50,7 @@ rootLogger.appenderRef.console.ref = console
 
 @contextlib.contextmanager
 def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]:
-    """Start a node and yield its address; it stops at the latest after its lifetime or with this process."""
+    """Start a node and yield its address; it also stops after its lifetime, or when this process ends."""
     jars = _installed()
     with server.data_directory() as home:
         given = ("--jars", str(jars), "--home", str(home), "--heap", heap, "--lifetime-s", str(lifetime_s))

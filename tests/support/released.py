@@ -116,7 +116,7 @@ def feed(dedup: Dedup, index: str, found: Iterator[dict[str, Any]], *, es: Elast
 
 
 def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
-    """Return the answers of a reader; `cursor` is that of the second page of the list."""
+    """Return the answers of a reader; `cursor` leads to the second page of the list."""
     reader, news, wire = reader_of(es, folder), name_of(folder, "news"), name_of(folder, "wire")
     first = reader.list(news, sort="newest", size=20)
     chosen = max(first.rows, key=lambda row: row.similar)

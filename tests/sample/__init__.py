@@ -24,7 +24,7 @@ END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
 _WEEKS = 5
-# One in this many articles belongs to the largest story of a language, and to a large story, at least and most.
+# One in this many articles belongs to the largest story of a language, or to a large one (at least, at most).
 _LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
 # The percentages of small, medium and large stories.
 _WEIGHTS = (60, 36, 4)

@@ -50,7 +50,7 @@ def edit(url: str, seed: int, pending: str) -> None:
         try:
             if request is None:
                 request = _random_request(chance, es, editor)
-                _report(wanted=request.model_dump_json())
+                _report(request=request.model_dump_json())
             made = editor.edit(INDEX, request, by=f"editor {seed % 2}")
             _report(made=made.edit.number, id=request.request_id)
         except (ForestError, ServerError, TransportError) as error:
@@ -108,8 +108,8 @@ class EditorProcess:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             values = json.loads(line)
-            if "wanted" in values:
-                self._pending = values["wanted"]
+            if "request" in values:
+                self._pending = values["request"]
             elif "again" in values:
                 self.counts[f"edits sent again after {values['again']}"] += 1
             else:

@@ -30,7 +30,7 @@ NOT_RUN = {
     ): "shows what an article gets; tests/unit/test_interface.py computes it",
     (
         "README.md",
-        "make demo       # a sample of 3,000 articles, the list, and the pages for your browser",
+        "make demo       # 3,000 sample articles, the list, and pages for your browser",
     ): RUN,
     (
         "README.zh.md",

@@ -222,7 +222,7 @@ def test_refused_articles_can_be_corrected_and_indexed(
     assert sorted(kept, key=lambda each: str(each["id"])) == [articles[2], articles[0]]
     # An existing file of refused articles is not overwritten.
     again = online(*command, "-", stdin=lines(*articles))
-    assert (again.code, "cannot make" in again.err) == (2, True)
+    assert (again.code, "cannot create" in again.err) == (2, True)
     corrected = tmp_path / "corrected.jsonl"
     corrected.write_bytes(refused.read_bytes().replace(b'"none ?"', b"2"))
     refused.unlink()

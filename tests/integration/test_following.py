@@ -39,7 +39,7 @@ from tests.support.names import Names
 from tests.support.pages import pages
 
 PLENTY = 2**30
-TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* by ([\d,]+) documents .*: ([\d,]+) had been")
+TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* read ([\d,]+) documents .*; ([\d,]+) had been")
 
 
 @pytest.fixture(autouse=True)

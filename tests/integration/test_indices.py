@@ -361,7 +361,7 @@ def test_a_search_by_an_unmapped_field_is_refused(
         ({"source": "A"}, "'outlet'"),
     ]
     for form, names in forms:
-        with pytest.raises(IndexNotReady, match=f"does not map the field {names}, so nothing is found"):
+        with pytest.raises(IndexNotReady, match=f"does not map the field {names}, so it cannot be searched"):
             wrong.search_query(index, **form)
     assert wrong.search_query(index, since="2026-01-01") is not None
     # One of two fields is enough for words.

@@ -306,7 +306,7 @@ def test_a_killed_run_can_be_continued(es: Elasticsearch, elasticsearch_url: str
         [*command, "--swap"], check=False, cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert ended.returncode == 0, ended.stderr
-    assert f"belongs to the forest {old.to} now" in ended.stderr
+    assert f"now belongs to {old.to}" in ended.stderr
     check(es, old)
 
 

@@ -102,7 +102,7 @@ def characters() -> str:
     lines += _runs("contextual", lambda each: max(1, len(forms[each])) if each in contextual else 0)
     lines += _runs("dropped", lambda each: int(forms[each] == "" and each not in contextual))
     simple = {each: form for each, form in forms.items() if each not in contextual and form not in {"", each}}
-    # Most of them are Chinese characters with irregular forms, which are written as pairs.
+    # Most of these characters are Chinese and have irregular forms, which are written as pairs.
     pairs = {each: form for each, form in simple.items() if _is_chinese(each) and _is_chinese(form)}
     lines += [f"pairs {''.join(row)}" for row in _rows([each + form for each, form in pairs.items()], 25)]
     lines += _shifts("form", {each: form for each, form in simple.items() if each not in pairs})
@@ -145,7 +145,7 @@ def _case_folded(character: str) -> str:
 
 
 def is_alnum(character: str) -> bool:
-    """Return whether a character is a letter or has a value as a number."""
+    """Return whether a character is a letter or has a numeric value."""
     return unicodedata.category(character).startswith("L") or unicodedata.numeric(character, None) is not None
 
 
@@ -171,7 +171,7 @@ def _role(character: str) -> int:
         return JOINER
     if _is_decimal(character):
         return NUMBER
-    # Vowel signs and accents that do not combine with a letter are part of its word.
+    # A vowel sign or accent that does not combine with its letter is still part of the word.
     if not is_alnum(character) and unicodedata.category(character) not in {"Mn", "Mc"}:
         return 0
     code_point = ord(character)
@@ -271,7 +271,7 @@ def _runs(name: str, value_of: Callable[[str], int]) -> Iterator[str]:
 
 
 def _shifts(name: str, forms: Mapping[str, str]) -> Iterator[str]:
-    """Yield `name first count step shift` for characters in equal steps, equally far from their forms."""
+    """Yield `name first count step shift` for evenly spaced characters, equally far from their forms."""
     runs: list[list[int]] = []
     for character, form in forms.items():
         at, shift = ord(character), ord(form) - ord(character)

@@ -157,7 +157,7 @@ class Learner:
         """End the current step, and undo its changes."""
 
     def changes(self) -> Changes:
-        """Return the changes of the current step; raises `ValueError` if no step has begun."""
+        """Return the changes of the current step; raises `ValueError` if no step is open."""
 
     def everything(self) -> Changes:
         """Return everything learned, as the changes of a single step; for comparisons."""

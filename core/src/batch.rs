@@ -1,4 +1,4 @@
-//! Processes the texts of a batch in several threads. A failure at one text does not affect the others.
+//! Processes the texts of a batch in several threads. A failure on one text does not affect the others.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -34,8 +34,8 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     result.map_err(|_| Fault(place.unwrap_or_else(|| "an unknown place".to_owned())))
 }
 
-/// Returns the results of `work` for the items, in order. Up to `threads` threads share the items, as far as the
-/// system can start them; `memory` creates the state that a thread reuses between items.
+/// Returns the results of `work` for the items, in order. The items are divided among `threads` threads, or among as
+/// many as the system can start; `memory` creates the state that a thread reuses between items.
 pub fn each<I: Sync, T: Send, M>(
     items: &[I],
     threads: usize,
@@ -62,7 +62,7 @@ pub fn each<I: Sync, T: Send, M>(
             done
         })
     };
-    // Entering a scope, even without threads, takes as long as a short text.
+    // Entering a scope, even without threads, takes as long as processing a short text.
     let done = if threads.min(items.len()) < 2 { share() } else { shared() };
     done.into_iter().map(|(_, result)| result).collect()
 }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn several_threads_return_the_results_of_one() {
+    fn several_threads_return_the_same_results_as_one() {
         let numbers: Vec<usize> = (0..1_000).collect();
         let found = each(&numbers, 8, String::new, |memory, number| {
             memory.clear();

@@ -1,7 +1,7 @@
 //! The extension module `esdedup._core`. It takes and returns strings and bytes, and releases the interpreter's lock
 //! while it works.
 //!
-//! `esdedup/_core.pyi` documents what each function takes and returns.
+//! `esdedup/_core.pyi` documents the arguments and the result of each function.
 
 mod forest;
 mod learner;
@@ -35,7 +35,8 @@ type Strings<'py> = Vec<Bound<'py, PyString>>;
 #[pyclass(frozen, module = "esdedup._core")]
 struct Parsed {
     texts: Vec<ParsedText>,
-    /// For each text, where parsing failed; "" if it did not fail. A text that failed is treated as empty.
+    /// For each text, the source line where parsing panicked, or "" if parsing succeeded. A text that failed is
+    /// treated as empty.
     faults: Vec<String>,
     /// The number of threads that work on the texts.
     threads: usize,
@@ -167,7 +168,7 @@ impl Parsed {
         Ok(all.unzip())
     }
 
-    /// Returns a string for each text, from its remaining passages.
+    /// Returns a string for each text, made by `string` from the passages that are not omitted.
     fn represented(
         &self,
         py: Python<'_>,
@@ -252,7 +253,7 @@ fn visible_text<'py>(
     Ok(text.cast_into()?)
 }
 
-/// Returns raw texts without markup and in normal form, and which of them were truncated.
+/// Removes the markup of raw texts and normalises them. Returns the results, and which texts were truncated.
 #[pyfunction(name = "normalise")]
 fn normal_texts(py: Python<'_>, texts: Strings<'_>, max_length: usize) -> PyResult<(Vec<String>, Column)> {
     let texts = utf8(&texts)?;
@@ -320,7 +321,7 @@ fn longest_of_halves(text: &ParsedText, omitted: &[bool], max_length: usize) -> 
     let sentences = text.remaining_sentences(omitted);
     let chosen = crate::sentences::longest_of_halves(&sentences, ParsedSentence::letters).map(|each| {
         let hashed = hashed_tokens(text, each, max_length);
-        // The end is the first token that is not hashed.
+        // The sentence is cut before the first token that is not hashed.
         let is_cut = hashed.len() < each.tokens().len();
         let next = each.tokens().start + hashed.len();
         let end = if is_cut { text.tokens[next].start as usize } else { each.sentence.end };

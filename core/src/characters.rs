@@ -27,7 +27,7 @@ pub const WORD: u8 = 3;
 pub const WIDE: u8 = 4;
 const TOKEN_SHIFT: u32 = 5;
 
-/// The character after the end of each text. It ends a sentence, and no normal text contains it.
+/// The character after the end of each text. It ends a sentence, and no normalised text contains it.
 pub const SEPARATOR: u32 = 0x1e;
 /// East Asian scripts start at this code point.
 pub const FIRST_WIDE: u32 = 0x2e80;
@@ -49,7 +49,8 @@ const CODE: u32 = 0xff_ffff;
 const CLASS_SHIFT: u32 = 24;
 const DATA: &str = include_str!("../data/characters.txt");
 
-/// A character of a normal text: its code point, with its class in the highest bits, so that one look-up finds both.
+/// A character of a normalised text: its code point, with its class in the highest bits, so that one look-up finds
+/// both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point(u32);
 
@@ -94,7 +95,7 @@ impl Point {
         matches!(self.role(), NUMBER | WORD | WIDE)
     }
 
-    /// Returns the `char`; all code points of a normal text are valid.
+    /// Returns the `char`; all code points of a normalised text are valid.
     pub fn character(self) -> char {
         char::from_u32(self.code()).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
@@ -107,7 +108,7 @@ pub struct Tables {
     traits: Vec<u8>,
     // The number of characters in each form, at least 1.
     lengths: Vec<u8>,
-    // Sorted entries of a character of NFKC and its case folding, where the folding differs from the form.
+    // For each character of NFKC whose case folding differs from its form: the character and the folding; sorted.
     folded: Vec<Vec<u32>>,
     // The zeros of all scripts, ascending; the other nine digits follow each zero.
     zeros: Vec<u32>,
@@ -140,7 +141,7 @@ impl Tables {
         self.lengths.get(code as usize).map_or(1, |&each| each.into())
     }
 
-    /// Returns a character of a normal text.
+    /// Returns a character of a normalised text.
     pub fn point(&self, code: u32) -> Point {
         Point::new(code, self.classes.get(code as usize).copied().unwrap_or(0))
     }

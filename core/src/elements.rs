@@ -14,7 +14,7 @@ pub const RAW: Traits = 2;
 pub const HIDDEN: Traits = 4;
 /// The element is a cell of a table.
 pub const CELL: Traits = 8;
-// A row, a group of rows or of columns.
+// A row; and a group of rows or columns.
 const ROW: Traits = 16;
 const GROUP: Traits = 32;
 const IN_TABLE: Traits = CELL | ROW | GROUP;
@@ -60,7 +60,7 @@ const ELEMENTS: [(&str, Traits); 21] = [
     ("xmp plaintext", FLOW | RAW | PREFORMATTED),
     ("a font rb rtc svg math text foreignobject desc metadata defs mi mo mn ms mtext annotation", 0),
 ];
-// The limit of browsers; it also bounds the search for the element of a closing tag.
+// The maximum number of open elements in browsers; it also bounds the search for the element of a closing tag.
 const MOST_OPEN: usize = 512;
 
 fn key(name: &str) -> u128 {

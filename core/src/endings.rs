@@ -4,8 +4,8 @@
 use crate::characters::{ALNUM, FINAL, HARD_END, LATIN, NUMBER, Point, SPACE, TRAILING, tables};
 
 /// Returns whether the full stop at a position ends a sentence. White space must follow it, and no single letter may
-/// precede it, so none ends in `3.14`, `e.g.` or `J. Smith`. The last leader dot in `Coupon .... 2 %` does not end
-/// one either.
+/// precede it, so no sentence ends inside `3.14`, `e.g.` or `J. Smith`. Nor does a sentence end at the last leader
+/// dot in `Coupon .... 2 %`.
 pub fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
     let is_initial = at > 0 && points[at - 1].has(LATIN) && (at == 1 || !points[at - 2].has(ALNUM));
     let is_leader = |before: usize| points[before].has(SPACE) && at - before >= LEAST_LEADERS;
@@ -13,7 +13,7 @@ pub fn stop_ends_sentence(points: &[Point], at: usize) -> bool {
     points[at + 1].has(SPACE | HARD_END) && !is_initial && !leads()
 }
 
-// More than the dots of an ellipsis.
+// The minimum number of leader dots, which is more than an ellipsis has.
 const LEAST_LEADERS: usize = 4;
 const MOST_TRAILING: usize = 8;
 

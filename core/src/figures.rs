@@ -1,10 +1,10 @@
-//! Decides which numbers of a text are figures, which are part of its content, and which are asides.
+//! Divides the numbers of a text into figures, which are part of its content, and asides.
 //!
-//! Asides are numbers around an article that differ between its copies, such as counters, times of updates, and
-//! numbers of pictures and telephones. A number is an aside if it is in a short line that is neither prose nor in a
-//! table, unless a label with a colon precedes it; if it is after the last sentence, with a word or two; after an
-//! ellipsis; in square brackets; or next to a known label. Times of day are not figures either, because their
-//! notations vary.
+//! Asides are numbers around an article that differ between its copies, such as counters (`17 views`), times of
+//! updates, picture numbers and telephone numbers. A number is an aside if it is in a short line that is neither
+//! prose nor in a table, unless a label with a colon precedes it; if it is after the last sentence, with a word or
+//! two; after an ellipsis; in square brackets; or next to a known label. Times of day are not figures either, because
+//! their notations vary.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -14,21 +14,23 @@ use crate::normal_form::normalise;
 use crate::passages::{Passage, digits, is_time, number};
 use crate::tokens::{Token, units};
 
-// The most units of a line of asides, and of a row of a table.
+// The maximum length in units of a line of asides, and of a row of a table.
 const LABEL_UNITS: usize = 16;
 const ROW_UNITS: usize = 32;
-// The most units of the words next to an aside: `Photo 1 of 3`, `17 more words`.
+// The maximum length in units of the words next to an aside: `Photo 1 of 3`, `17 more words`.
 const FEW_UNITS: usize = 4;
-// The number of tokens at the beginning of a text in which labels such as `12 shares` are recognised, and the number
-// of units and tokens at the end of a text that breaks off.
+// Labels such as `12 shares` are recognised in the first FIRST_TOKENS tokens of a text and, if the text breaks off,
+// where at most LAST_TOKENS tokens with at most LAST_UNITS units are left.
 const FIRST_TOKENS: usize = 16;
 const LAST_UNITS: usize = 8;
 const LAST_TOKENS: usize = 24;
-// The most tokens of a page number such as `2/9`, and before an ambiguous label without a colon: `图片 1 / 3`.
+// The maximum number of tokens in a page number such as `2/9`, and of tokens before a number with an ambiguous label
+// without a colon: `图片 1 / 3`.
 const FEW_TOKENS: usize = 2;
-// The fewest digits of an id; in prose, such a large number would have its digits in groups.
+// The minimum number of digits in an id; in prose, such a large number would have its digits in groups.
 const ID_DIGITS: usize = 7;
-// The most characters between a number and the bracket before it, and the bracket after it.
+// The maximum number of characters between a number and the bracket before it, and between it and the bracket after
+// it.
 const BRACKET_SIGNS: usize = 4;
 const BRACKET_CHARACTERS: usize = 24;
 // Characters other than spaces that may be between a label and its number (`阅读量：17`, `Ad no. 17`), and between a
@@ -86,7 +88,7 @@ fn labels(points: &[Point], token: Token) -> [Option<bool>; 2] {
     [label(&BY_FIRST[0], points[..start].iter().rev(), &BETWEEN), label(&BY_FIRST[1], after, &COUNTED)]
 }
 
-/// Clears `is_number` of asides. `places` are the ranges of each passage's tokens.
+/// Clears `is_number` of asides. `places` has the range of each passage's tokens.
 pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage], places: &[Range<usize>]) {
     for (at, (passage, own)) in passages.iter().zip(places).enumerate() {
         let Some(others) = tokens[own.clone()].iter().position(|token| token.is_number) else { continue };
@@ -122,8 +124,8 @@ pub fn unmark_asides(points: &[Point], tokens: &mut [Token], passages: &[Passage
     }
 }
 
-/// Returns whether all numbers of a short passage are asides. `is_line` is whether it is not prose and not next to a
-/// row of a table.
+/// Returns whether all numbers of a short passage are asides. `is_line` is true if the passage is not prose and not
+/// next to a row of a table.
 fn is_aside_passage(points: &[Point], tokens: &[Token], passage: &Passage, is_line: bool) -> bool {
     let words = || tokens.iter().filter(|each| !each.is_number);
     let has_few = units(words()) <= FEW_UNITS;
@@ -154,7 +156,7 @@ fn is_aside_passage(points: &[Point], tokens: &[Token], passage: &Passage, is_li
 }
 
 /// Returns whether the characters around a number show that it is an aside. `place` is the index of the first
-/// adjacent number; `is_last` is whether it is among the last tokens of a text that breaks off.
+/// of the adjacent numbers; `is_last` is true if they are among the last tokens of a text that breaks off.
 fn is_aside_number(points: &[Point], token: Token, place: usize, is_last: bool) -> bool {
     let start = token.start as usize;
     let own = digits(points, start);

@@ -1,6 +1,6 @@
-//! Hashes of numbers and bytes, and simhashes, which are fingerprints of weighted hashes. Each hash adds its weight
-//! to component *i* if its bit *i* is 1, and subtracts it if that bit is 0. The signs of the sums are the simhash
-//! (Charikar, STOC 2002).
+//! Hashes of numbers and bytes, and simhashes, which are fingerprints of weighted hashes (Charikar, STOC 2002). A
+//! simhash has a sum for each bit: a hash adds its weight to the sum if it has the bit, and subtracts its weight
+//! otherwise. The signs of the sums are the bits of the simhash.
 
 /// A multiplier for hashes. It is odd, so it has an inverse modulo 2^64.
 pub const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -114,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn murmur_has_known_answers() {
-        // Hashes computed by mmh3 for prefixes of this name, with lengths around those of a block.
+    fn murmur_matches_hashes_of_mmh3() {
+        // Computed by mmh3 for prefixes of this URL, with lengths around the block size of 16 bytes.
         let name = b"https://www.example.org/2026/11/23";
         for (length, hash) in [
             (0, 0x0000_0000_0000_0000),

@@ -1,9 +1,9 @@
 //! Removes markup and hidden text from a raw text, and returns the text that readers see.
 //!
-//! It must not lose any text that a browser would show: otherwise an advertisement around a copied article could
-//! pass as that article. So tags end where they end in a browser. Hidden text is removed, unless it is most of the
-//! prose. A text without block-level tags is treated as plain text: line breaks, and text that only looks like a
-//! tag, are kept.
+//! It must not lose any text that a browser would show: otherwise an advertisement around a copied article could be
+//! taken for that article. So tags end where they end in a browser. Hidden text is removed, unless it is most of the
+//! prose. A text without block-level tags is treated as plain text: line breaks, and text that only looks like a tag,
+//! are kept.
 
 use std::borrow::Cow;
 
@@ -21,9 +21,9 @@ const PROSE_BYTES: usize = 64;
 const MOST_BYTES_A_CHARACTER: usize = 4;
 
 /// Returns at most `max_length + 1` characters of the visible text of a raw text. The rest of a long text is read
-/// only if the beginning has hidden text.
+/// only if the beginning contains hidden text.
 ///
-/// Apply it only once, because in the result `&lt;p&gt;` has become `<p>`, which is text.
+/// Apply it only once: it turns `&lt;p&gt;` into `<p>`, which is text, but which a second call would treat as a tag.
 pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
     let most = max_length.saturating_add(1);
     if !may_have_markup(raw) && !raw.contains(is_override) {
@@ -63,11 +63,12 @@ struct Reader<'a> {
     has_overrides: bool,
     shown: String,
     elements: Elements,
-    // The number of bytes of prose that are shown, and of those that are hidden.
+    // The number of bytes of prose that are shown.
     prose: usize,
+    // The number of bytes of prose that are hidden.
     hidden_prose: usize,
     has_hidden: bool,
-    // Raw elements and comments that have no end in the rest of the text.
+    // The names of raw elements that have no end in the rest of the text, and `COMMENT` if a comment has none.
     endless: Vec<&'static str>,
 }
 

@@ -7,7 +7,7 @@
 use crate::hashing::BASE;
 use crate::tokens::Token;
 
-/// The fewest units of a text with a sketch of names. A shorter text is never treated as a form.
+/// The minimum length, in units, of a text with a sketch of names. A shorter text is never treated as a form.
 pub const LEAST_NAME_UNITS: usize = 200;
 
 const BITS: u32 = 30;
@@ -38,9 +38,9 @@ pub fn name_sketch(tokens: &[Token]) -> u64 {
     count << COUNT | sketch
 }
 
-/// Compares two sketches and estimates four numbers: the words that only one text has; how many of these words that
-/// text repeats; the words of both texts that only one text repeats; and the difference of the numbers of repeated
-/// words, from -8 to 7.
+/// Compares two sketches and estimates four numbers: how many words only one text has; how many of these words are
+/// repeated in that text; how many words of both texts are repeated in only one; and the difference between the
+/// numbers of repeated words, from -8 to 7.
 #[inline]
 pub fn differences(one: u64, other: u64) -> [f64; 4] {
     let differ = one ^ other;

@@ -14,11 +14,11 @@ use crate::tokens::{CharacterHash, Token, Tokenised, content_hash, tokenise};
 /// How texts are parsed.
 #[derive(Clone, Copy, Debug)]
 pub struct ParseRules {
-    /// The most characters of each normal text.
+    /// The maximum number of characters in a normalised text.
     pub max_length: usize,
     /// Whether the texts are already without markup.
     pub are_visible: bool,
-    /// Whether to keep the normal text, which is needed to extract words and to show passages.
+    /// Whether to keep the normalised text, which is needed to extract words and to show passages.
     pub keep_points: bool,
     /// The hash of characters.
     pub hash: CharacterHash,
@@ -47,7 +47,7 @@ impl ParsedSentence {
 
 /// A parsed text.
 pub struct ParsedText {
-    /// The normal text with [`Point::END`]; empty unless the rules keep points.
+    /// The normalised text with [`Point::END`]; empty unless the rules keep points.
     pub points: Vec<Point>,
     /// All tokens, in order.
     pub tokens: Vec<Token>,
@@ -55,9 +55,9 @@ pub struct ParsedText {
     pub sentences: Vec<ParsedSentence>,
     /// One passage per sentence.
     pub passages: Vec<Passage>,
-    /// The content hash of the text, up to the limit.
+    /// The content hash of the text, truncated to `max_length` characters.
     pub content_hash: u64,
-    /// Whether the text was longer than the limit and was truncated.
+    /// Whether the text was truncated.
     pub is_cut: bool,
 }
 
@@ -114,7 +114,7 @@ impl ParsedText {
         Cow::Owned(self.without(&self.tokens, omitted, ParsedSentence::tokens))
     }
 
-    /// Returns the normal text without the omitted passages, and its sentences.
+    /// Returns the normalised text without the omitted passages, and its sentences.
     ///
     /// The characters that end omitted sentences remain.
     pub fn remaining_points(&self, omitted: &[bool]) -> (Cow<'_, [Point]>, Vec<Sentence>) {
@@ -179,8 +179,8 @@ fn parsed_sentences(points: &[Point], tokenised: &mut Tokenised) -> (Vec<ParsedS
 
 /// Returns the start and end of each sentence in the visible text, in characters.
 ///
-/// If several characters are normalised together, such as a letter and its accents, their position is that of the
-/// first.
+/// If several characters are normalised together, such as a letter and its accents, all of them get the position
+/// of the first.
 pub fn sentence_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> {
     let places = places_of_points(visible);
     let place = |point: usize| places.get(point).or(places.last()).copied().unwrap_or(0);

@@ -1,12 +1,12 @@
-//! The passages of a text: its sentences, in a form that can be compared with those of other texts.
+//! The passages of a text: its sentences, in a form that can be compared with passages of other texts.
 //!
 //! Sites put the same passages around every article. Passages are compared only by their words, and by their figures
 //! if they have any. Dates, times and counters (`Posted 2026-11-22 07:30`, `Comments (23)`) are treated as equal,
 //! since they change from page to page, except in long sentences. All other numbers are figures: `Net 26.0 mln vs
 //! 24.1 mln`.
 //!
-//! Several adjacent rows of a label and a value are treated as prose, unless they are counters, times of updates, or
-//! headlines, which rarely consist mostly of numbers.
+//! Several adjacent rows, each with a label and a value, are treated as prose, unless they are counters, times of
+//! updates, or headlines, which rarely consist mostly of numbers.
 
 use crate::characters::{ALNUM, FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
 use crate::endings::Ending;
@@ -31,8 +31,8 @@ pub struct Passage {
     /// Whether the passage ends like a sentence of running text, and not like a headline, a menu item or a teaser; or
     /// is one of several rows that are treated as prose.
     pub is_prose: bool,
-    /// Whether the passage has a number outside of dates and times, or is such a row with any number; false for long
-    /// sentences of prose.
+    /// Whether the passage has a number that is not part of a date or time, or is one of these rows and has any
+    /// number; false for long sentences of prose.
     pub has_figures: bool,
 }
 
@@ -106,13 +106,13 @@ impl Passage {
     }
 }
 
-// The most tokens in a label; the most tokens per number in a value that consists mostly of numbers; the fewest
-// numbers that only a row of a table has; and the fewest rows that can be treated as prose.
+// The maximum number of tokens in a label; the maximum number of tokens per number in a value that consists mostly of
+// numbers; the minimum count of numbers that only a row of a table has; and the minimum number of rows treated as prose.
 const MOST_LABEL_TOKENS: usize = 16;
 const NUMBER_SHARE: usize = 3;
 const MANY_NUMBERS: usize = 4;
 const LEAST_ROWS: usize = 2;
-// The most words in a term, and the number of characters per word in scripts without spaces.
+// The maximum number of words in a term, and the number of characters per word in scripts without spaces.
 const MOST_WORDS: usize = 4;
 const WIDE_A_WORD: usize = 3;
 const DASHES: [char; 4] = ['-', '–', '—', '−'];
@@ -133,12 +133,12 @@ enum Content {
     Days,
     /// Mostly figures.
     Figures,
-    /// As many figures as only a row of a table, or several rows in one line, would have.
+    /// So many figures that the line must be a row of a table, or several rows.
     Many,
 }
 
-/// Returns the row if a sentence is one. Headlines may contain a dash and menus a `|`; with these separators, the
-/// label or the value must consist mostly of numbers.
+/// Returns a sentence as a row; None if it is not a row. Headlines may contain a dash and menus a `|`; with these
+/// separators, the label or the value must consist mostly of numbers.
 fn row(points: &[Point], tokens: &[Token]) -> Option<Row> {
     let is_space = |at: usize| points[at].has(SPACE);
     let is_sign = |at: usize| match points[at].character() {
@@ -201,7 +201,7 @@ fn are_few(points: &[Point], tokens: &[Token]) -> bool {
 }
 
 /// Returns whether adjacent rows are treated as prose: because of their numbers; because they are between two
-/// sentences of prose; or because they are next to one sentence, are at least three, and some have terms.
+/// sentences of prose; or because they are next to one such sentence, are at least three, and some have terms.
 fn are_statements(rows: &[Option<Row>], adjacent_prose: usize) -> bool {
     let rows = || rows.iter().flatten();
     let count = |least: Content| rows().filter(|(_, content)| *content >= least).count();
@@ -229,12 +229,12 @@ fn hash(tokens: &[Token], are_numbers_equal: bool) -> u64 {
     mixed(sum)
 }
 
-// The most characters that are read of a number; `22.11.2026` has ten.
+// The maximum number of characters that are read of a number; `22.11.2026` has ten.
 const MOST_CHARACTERS: usize = 12;
 const YEAR_DIGITS: usize = 4;
 // The number of points in a date that is one number.
 const DATE_POINTS: usize = 2;
-// The length of a colon with its two digits, and the most of these parts in a time: `07:30:59`.
+// The length of a colon with two digits, and the maximum number of these parts in a time: `07:30:59`.
 const TIME_LENGTH: usize = 3;
 const MOST_TIME_PARTS: usize = 2;
 // Words after an hour, and the longest form of an hour: `03.00`.
@@ -244,8 +244,8 @@ const LAST_HOUR_TENS: u32 = 2;
 const LAST_MINUTE_TENS: u32 = 5;
 // Year, month, day, hour, minute and second, first in Chinese and Japanese, then in Korean.
 const UNITS_OF_TIME: [char; 12] = ['年', '月', '日', '时', '分', '秒', '년', '월', '일', '시', '분', '초'];
-// The most digits of a day or month; the most tokens from one part of a date to the next, with at most a name or unit
-// between them; and the most parts besides the year or the time: `22 November 2026`, `11-22 07:30`.
+// The maximum number of digits in a day or month; of tokens from one part of a date to the next, with at most a name
+// or unit between them; and of parts besides the year or the time: `22 November 2026`, `11-22 07:30`.
 const MOST_DAY_DIGITS: usize = 2;
 const NEAR_TOKENS: usize = 2;
 const MOST_DAY_PARTS: usize = 2;
@@ -274,7 +274,7 @@ fn numbers(points: &[Point], tokens: &[Token]) -> Vec<Number> {
                 numbers[at - 1].is_date = true;
             }
         }
-        // Backwards, so that each pass extends a date by only one neighbour.
+        // Backwards, so that the loop extends a date by only one neighbour.
         for at in (1..numbers.len()).rev() {
             if are_near(&numbers[at - 1], &numbers[at]) && numbers[at].is_short && numbers[at - 1].is_date {
                 numbers[at].is_date = true;
@@ -323,7 +323,8 @@ fn is_year(digits: &[Point]) -> bool {
     digits.len() == YEAR_DIGITS && matches!(digit(digits[0]) * 10 + digit(digits[1]), 19 | 20)
 }
 
-/// Returns whether a number is a time of day, or an hour by the next word: `3 pm`, `3.00 p.m.`, `15.30 Uhr`, `15时`.
+/// Returns whether a number is a time of day, or an hour according to the next word: `3 pm`, `3.00 p.m.`, `15.30
+/// Uhr`, `15时`.
 pub fn is_time(number: &[Point], after: &[Point]) -> bool {
     let Some(colon) = number.iter().position(|each| each.is(':')) else {
         let is_blank = |each: &&Point| each.has(SPACE) && !each.has(HARD_END);

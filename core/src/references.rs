@@ -48,7 +48,7 @@ fn unescape_number(text: &str, shown: &mut String) -> Option<usize> {
     let (prefix, radix) = if text.starts_with(['x', 'X']) { (1, 16) } else { (0, 10) };
     let digits = text[prefix..].bytes().take_while(|each| (*each as char).is_digit(radix)).count();
     let end = prefix + digits;
-    // A number with too many digits is treated as the largest.
+    // A number with too many digits is treated as the largest number.
     let number = u32::from_str_radix(&text[prefix..end], radix).unwrap_or(u32::MAX);
     if digits == 0 {
         return None;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_sorted_and_short_without_a_semicolon() {
+    fn names_are_sorted_and_names_without_semicolon_are_short() {
         let names: Vec<&str> = DATA.lines().map(|line| entry(line).0).collect();
         assert!(names.is_sorted());
         assert!(names.iter().all(|each| each.ends_with(';') || each.len() <= LONGEST_OPEN_NAME));

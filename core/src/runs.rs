@@ -1,5 +1,5 @@
-//! Runs of tokens, by which texts are compared. A run has as many consecutive tokens as fill a number of units. Also
-//! computes the exact overlap of two texts, which sketches only estimate.
+//! Runs of tokens, by which texts are compared. A run consists of just enough consecutive tokens to fill a given
+//! number of units. This module also computes the exact overlap of two texts, which sketches only estimate.
 
 use std::collections::HashSet;
 
@@ -30,8 +30,8 @@ const fn powers<const COUNT: usize>() -> [u64; COUNT] {
 
 /// Yields the hashes of the runs of some tokens. Runs of the same tokens in the same order have equal hashes.
 ///
-/// A run starts at each token, unless too few tokens follow. If all tokens together do not fill a run, they are one
-/// run. `units` is at most [`TEXT_UNITS`].
+/// A run starts at each token, unless too few tokens follow. If all tokens together do not fill a run, they are
+/// treated as one run. `units` is at most [`TEXT_UNITS`].
 #[inline]
 pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
     (0..tokens.len()).map_while(move |start| {
@@ -50,7 +50,7 @@ pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Yields the hashes of the long runs of some tokens; nothing if the tokens do not fill a long run.
+/// Yields the hashes of the long runs of some tokens; yields nothing if the tokens do not fill a long run.
 pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     // A rolling hash (Karp, Rabin 1987) subtracts a token that leaves the window, multiplied by its power.
     let (mut first, mut sum, mut filled) = (0, 0u64, 0);

@@ -1,5 +1,5 @@
-//! Divides a normal text into sentences: the pieces between the characters that end sentences. Pieces without letters
-//! and digits are skipped.
+//! Divides a normalised text into sentences: the pieces between the characters that end sentences. Pieces without
+//! letters and digits are skipped.
 
 use crate::characters::{ALNUM, FIRST_WIDE, HARD_END, Point};
 use crate::endings::stop_ends_sentence;
@@ -16,7 +16,7 @@ pub struct Sentence {
     pub letters: usize,
 }
 
-/// Returns the sentences of a normal text that ends with [`Point::END`], given the positions of all its stops.
+/// Returns the sentences of a normalised text that ends with [`Point::END`], given the positions of all its stops.
 pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
     let ends_sentence = |at: &&usize| points[**at].has(HARD_END) || stop_ends_sentence(points, **at);
     let mut ends: Vec<usize> = stops.iter().filter(ends_sentence).copied().collect();
@@ -38,7 +38,7 @@ pub fn sentences(points: &[Point], stops: &[usize]) -> Vec<Sentence> {
     found
 }
 
-/// Joins the rows of tables and menus, since a single row is too short.
+/// Joins the rows of tables and menus, since a single row is too short for a fingerprint.
 ///
 /// A line is joined with the next line if it ends neither with a full stop nor with an East Asian character, and if
 /// no blank line is between them.
@@ -60,7 +60,7 @@ pub fn with_rows_joined(points: &[Point], sentences: &[Sentence]) -> Vec<Sentenc
     joined
 }
 
-/// Returns the sentence with most letters; in a tie, the first.
+/// Returns the sentence with the most letters; if several have equally many, the first of them.
 pub fn longest<T>(sentences: &[T], letters: fn(&T) -> usize) -> Option<&T> {
     // Reversed, since `max_by_key` returns the last maximum.
     sentences.iter().rev().max_by_key(|each| letters(each))

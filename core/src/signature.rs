@@ -1,5 +1,5 @@
-//! The signature of `verified`, in 176 bytes: simhashes of the longest sentence of each half, minhashes of the
-//! wording, and sketches of the whole text. `esdedup/fingerprint/signature.py` names the fields.
+//! The signature in the profile `verified`, 176 bytes: simhashes of the longest sentence of each half, minhashes of
+//! the wording, and sketches of the whole text. `esdedup/fingerprint/signature.py` names the fields.
 //!
 //! A sketch of 64 bytes estimates the resemblance of two texts by one-permutation MinHash (Li, Owen, Zhang, NIPS
 //! 2012). Every run of tokens is hashed, the highest bits of the hash choose one of 256 bins, and each bin keeps its
@@ -46,9 +46,9 @@ pub struct Text {
 /// The settings of a profile on which signatures depend.
 #[derive(Clone, Copy, Debug)]
 pub struct SignatureRules {
-    /// The fewest letters and digits of a text with a signature.
+    /// The minimum number of letters and digits in a text with a signature.
     pub min_letters: usize,
-    /// The most tokens of a sentence that are hashed.
+    /// The maximum number of tokens of a sentence that are hashed.
     pub max_sentence_length: usize,
 }
 
@@ -168,7 +168,7 @@ pub const WORDS: usize = BINS * 2 / 64;
 /// The number of minhashes of a sketch: enough to fill the places after a single sentence.
 pub const MINHASHES: usize = 8;
 
-// A minhash combines the runs with the least hashes in this many groups of bins. With two runs, it would find
+// A minhash combines the runs with the least hashes in this many groups of bins. A minhash of two runs would find
 // slightly more copies, but many unrelated texts share two frequent runs of words.
 const RUNS: usize = 3;
 const BINS_OF_GROUP: usize = BINS / (MINHASHES * RUNS);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn few_runs_have_no_minhashes() {
+    fn sketches_of_few_runs_have_no_minhashes() {
         assert_eq!(sketch(&[2, 3]).runs, 2);
         assert!(sketch(&[mixed(2)]).minhashes().all(|minhash| minhash == 0));
         assert_eq!(sketch(&[]).words(), [0; WORDS]);

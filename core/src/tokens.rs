@@ -1,5 +1,5 @@
-//! Divides a normal text into tokens, without a dictionary: East Asian characters, runs of other letters, and numbers
-//! with the signs inside them. Also computes the content hash of all tokens, and the words of a text.
+//! Divides a normalised text into tokens, without a dictionary: East Asian characters, series of other letters, and
+//! numbers with the signs inside them. Also computes the content hash of all tokens, and the words of a text.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ const FACTOR: [u64; FACTORS] = {
     factors
 };
 
-// The digits in each group of a large number, and the most groups after the first.
+// The number of digits in each group of a large number, and the maximum number of groups after the first.
 const THOUSANDS_DIGITS: usize = 3;
 const MOST_THOUSANDS: usize = 4;
 
@@ -95,7 +95,7 @@ pub struct Tokenised {
     pub tokens_before: Vec<usize>,
 }
 
-/// Divides a normal text, which ends with [`Point::END`], into tokens. Replaces the contents of `tokenised`, and
+/// Divides a normalised text, which ends with [`Point::END`], into tokens. Replaces the contents of `tokenised`, and
 /// reuses its memory.
 pub fn tokenise(points: &[Point], hash: &CharacterHash, tokenised: &mut Tokenised) {
     let Tokenised { tokens, letters, stops, tokens_before } = tokenised;
@@ -175,7 +175,7 @@ pub fn end_of_thousands(points: &[Point], start: usize) -> usize {
     let groups =
         (first..).step_by(1 + THOUSANDS_DIGITS).take(1 + MOST_THOUSANDS).take_while(is_group).count();
     let end = first + groups * (1 + THOUSANDS_DIGITS);
-    // Telephone numbers begin with 0, and rows of a table are longer.
+    // A number that begins with 0 is a telephone number, and a longer series of groups is a row of a table.
     let is_inside = || start > 1 && is_digit(start - 2) && is_gap(start - 1);
     let is_other = groups > MOST_THOUSANDS || first - start > THOUSANDS_DIGITS || is_gap(end);
     if is_other || points[start].is('0') || is_inside() { first } else { end }
@@ -200,7 +200,7 @@ fn append_utf16(point: Point, letters: &mut Vec<u16>) {
     }
 }
 
-/// Returns the words of a normal text. Signs inside a number, as in 1,000.5, belong to the number.
+/// Returns the words of a normalised text. Signs inside a number, as in 1,000.5, belong to the number.
 pub fn words(text: &str) -> Vec<&str> {
     let own = text.chars().map(|each| tables().point(each.into()));
     let points: Vec<Point> = [Point::END].into_iter().chain(own).chain([Point::END]).collect();
@@ -212,7 +212,7 @@ pub fn words(text: &str) -> Vec<&str> {
     text.split(is_between).filter(|word| !word.is_empty()).collect()
 }
 
-/// Returns only the letters, digits and marks of a normal text.
+/// Returns only the letters, digits and marks of a normalised text.
 pub fn letters(text: &str) -> String {
     text.chars().filter(|&each| tables().point(each.into()).is_in_word()).collect()
 }

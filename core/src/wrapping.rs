@@ -1,4 +1,4 @@
-//! Finds line breaks that only wrap a full line.
+//! Finds line breaks that only wrap a paragraph at the width of its lines.
 //!
 //! Mail, electronic newspapers and recognised print (OCR) break all lines at the same width. A line is full if the
 //! first word of the next line does not fit into it. In a wrapped paragraph, most lines that do not end with a
@@ -19,7 +19,7 @@ const MOST_LINES_A_STOP: usize = 8;
 // Korean is wrapped between words.
 const HANGUL: Range<u32> = 0xac00..0xd7b0;
 const WERE_WIDE: [char; 7] = [',', ':', ';', '!', '?', '(', ')'];
-// The most characters that are counted of a word.
+// The maximum number of characters that are counted in a word.
 const MOST_WORD: usize = 32;
 
 /// A line, up to its line break or the end of the text. A paragraph is a series of lines that are not blank, with the
@@ -30,7 +30,7 @@ struct Line {
     word: usize,
     // The number of characters up to the last visible one; 0 for a blank line.
     length: usize,
-    // The number of columns that exceeds the number of characters; a wide character takes two columns.
+    // The number of columns minus the number of characters; a wide character takes two columns.
     extra_columns: usize,
     // The number of characters in the line that end sentences.
     stops: usize,
@@ -95,8 +95,8 @@ fn may_be_prose(lines: &[Line]) -> bool {
     COLUMNS.contains(&widest) && stops * MOST_LINES_A_STOP >= visible
 }
 
-/// Returns which lines of a paragraph are full by a measure; and, among the lines that give evidence, the number of
-/// lines that are not full minus the number of full lines, or None if no line gives evidence.
+/// Returns which lines of a paragraph are full according to a measure; and, among the lines that give evidence, the
+/// number of lines that are not full minus the number of full lines, or None if no line gives evidence.
 fn full_lines(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> (Vec<bool>, Option<i64>) {
     let longest = lines.iter().map(measure).max().unwrap_or(0);
     let first_longest = lines.iter().position(|line| measure(line) == longest);

@@ -51,7 +51,7 @@ def test_columns_of_different_lengths_are_refused() -> None:
             learner().filter_columns(columns, number(1), ([None], [None], [None]), OverrideTable([]))
     with pytest.raises(ValueError, match="differ in length"):
         learner().filter_columns(PAGE, number(1), ([], [None], [None]), OverrideTable([]))
-    with pytest.raises(ValueError, match="no step has begun"):
+    with pytest.raises(ValueError, match="no step is open"):
         learner().changes()
     with pytest.raises(ValueError, match="differ in length"):
         Changes.of_columns([b""] * 14)

@@ -29,7 +29,7 @@ impl PyOverrideTable {
     }
 }
 
-/// Learns boilerplate from pages. Threads may share it; calls take turns.
+/// Learns boilerplate from pages. Threads may share it; only one call runs at a time.
 #[pyclass(frozen, subclass, name = "Learner", module = "esdedup._core")]
 pub struct PyLearner(Shared<Learner>);
 
@@ -106,7 +106,7 @@ impl PyLearner {
 
     fn changes(&self, py: Python<'_>) -> PyResult<PyChanges> {
         let changes = self.0.with(py, |learner| learner.changes())?;
-        changes.map(PyChanges).ok_or_else(|| PyValueError::new_err("no step has begun"))
+        changes.map(PyChanges).ok_or_else(|| PyValueError::new_err("no step is open"))
     }
 
     fn everything(&self, py: Python<'_>) -> PyResult<PyChanges> {
@@ -144,7 +144,7 @@ impl PyLearner {
         self.0.briefly(py, |learner| learner.last_page())
     }
 
-    /// The capacity, the records in the present period, and the first pages of the present and the former period.
+    /// The fields of [`Window`](crate::boilerplate::memory::Window).
     #[getter]
     fn periods(&self, py: Python<'_>) -> PyResult<(u64, u64, u32, u32)> {
         let window = self.0.briefly(py, |learner| learner.memory.window)?;
@@ -163,7 +163,7 @@ impl PyLearner {
     }
 }
 
-/// The changes of a step.
+/// The changes made in a step, which begins with `Learner.begin`.
 #[pyclass(frozen, name = "Changes", module = "esdedup._core")]
 pub struct PyChanges(Changes);
 

@@ -19,19 +19,19 @@ pub struct Changes {
     pub tables: [Puts; 4],
     /// The new pages of the step.
     pub pages: Vec<Page>,
-    /// The numbers, among the pages of their sites, of the pages whose blocks ended.
+    /// For each page whose block ended in the step, its number among the pages of its site.
     pub site_numbers: Vec<u32>,
     /// The local hashes of passages on the new pages whose block has not ended.
     pub hashes: Vec<u64>,
-    /// The letters of these passages; 0 for omitted passages.
+    /// The number of letters of each of these passages; 0 for an omitted passage.
     pub letters: Vec<u32>,
-    /// The number of passages of each of these pages.
+    /// The number of passages on each new page whose block has not ended.
     pub counts: Vec<u32>,
-    /// The last page of the last ended block after the step.
+    /// After the step, the number of the last page of the last block that has ended.
     pub last_learned: u32,
-    /// The last page after the step.
+    /// After the step, the number of the last page.
     pub last_page: u32,
-    /// The two periods after the step.
+    /// After the step, the current and the previous period.
     pub window: Window,
 }
 
@@ -41,8 +41,8 @@ impl Changes {
         self.last_page + 1 - self.pages.len() as u32
     }
 
-    /// Returns the new pages as a block. Pages whose block has ended have no passages in it, and the other pages'
-    /// passages have an empty `Known`.
+    /// Returns the new pages as a block. It has no passages of pages whose block has ended; all other passages have
+    /// an empty `Known`.
     pub fn block(&self) -> Block {
         let learned = self.pages.len() - self.counts.len();
         let places = self.counts.iter().enumerate();
@@ -73,7 +73,7 @@ impl Changes {
         others.into_iter().chain(tables).collect()
     }
 
-    /// Reads stored columns; rejects columns that no step can have.
+    /// Reads stored columns; rejects columns that no step can produce.
     pub fn of_columns(columns: &[&[u8]]) -> Result<Changes, Refusal> {
         let [state, marks, origins, site_numbers, hashes, letters, counts, tables @ ..] = columns else {
             return Err(OTHER_LENGTHS);
@@ -137,7 +137,7 @@ impl Changes {
 
     /// Combines these changes with those of the next step.
     pub fn then(&self, later: &Changes) -> Changes {
-        // A block that ended in the next step includes all pages of this one.
+        // A block that ended in the next step includes all pages of this step.
         let kept = if later.last_learned > self.last_learned { 0 } else { usize::MAX };
         Changes {
             tables: std::array::from_fn(|at| {

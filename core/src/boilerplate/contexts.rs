@@ -18,7 +18,7 @@ struct Context {
 pub struct Contexts {
     hash: u64,
     contexts: [Context; MOST_CONTEXTS],
-    /// The last page that was added; 0 for none.
+    /// The number of the last page that was added; 0 if no page was added.
     pub last_added: u32,
     /// Whether the passage is boilerplate.
     pub is_learned: bool,
@@ -53,7 +53,7 @@ impl Contexts {
         found.site_pages = if memory.window.has(of_site[0]) {
             SitePages::of_row(of_site, memory.page(of_site[0]).origin)
         } else {
-            SitePages::begun(known.page(), memory.page(known.page()).origin)
+            SitePages::of_first_page(known.page(), memory.page(known.page()).origin)
         };
         found
     }
@@ -83,8 +83,8 @@ impl Contexts {
         }
     }
 
-    /// Removes the latest context. It is called if an edited version of a page contains the passage, which therefore
-    /// probably belongs to an article: some of an article's versions are mistaken for pages with other text.
+    /// Removes the latest context. Called if an edited version of a page contains the passage. The passage then
+    /// probably belongs to an article, and the context may be a version that was mistaken for a page with other text.
     pub fn remove_latest(&mut self) {
         let latest = self.contexts.iter_mut().max_by_key(|context| context.page);
         if let Some(latest) = latest.filter(|_| !self.is_learned) {

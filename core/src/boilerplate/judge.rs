@@ -10,15 +10,15 @@ use std::collections::HashMap;
 
 use super::pages::{MARKS, Marks, mark_of};
 
-// The fewest letters that must remain outside lists if lists are omitted; and the fewest letters of prose that must
-// remain if single passages that are not prose, except the last, are omitted too. Both were chosen on the labelled
-// articles: see benchmarks/tried.md.
+// Lists are omitted only if at least ENOUGH_LETTERS letters remain outside lists. If at least AMPLE_LETTERS letters
+// of prose remain, single passages that are not prose, except the last, are omitted too. Both numbers were chosen on
+// the labelled articles: see benchmarks/tried.md.
 const ENOUGH_LETTERS: u64 = 100;
 const AMPLE_LETTERS: u64 = 200;
-// The least share that these letters must have of all text that is not boilerplate. With less, the list is the
-// article, and the other text only introduces it.
+// The remaining letters must be at least this share of the letters that are not boilerplate. Otherwise the list is
+// the article, and the other text only introduces it.
 const LEAST_SHARE: f64 = 0.4;
-// The fewest rows with figures in a table, and the least share of the page's letters that these rows have.
+// A page is a table if it has at least LEAST_ROWS rows with figures, with at least TABLE_SHARE of the page's letters.
 const LEAST_ROWS: usize = 2;
 const TABLE_SHARE: f64 = 0.5;
 
@@ -31,7 +31,7 @@ pub struct PagePassage {
     pub letters: u32,
     /// Whether the passage ends like a sentence of running text.
     pub is_prose: bool,
-    /// Whether the passage has a number outside of dates and times.
+    /// Whether the passage has a number that is not part of a date or time.
     pub has_figures: bool,
     /// Whether the passage is learned boilerplate.
     pub is_learned: bool,

@@ -18,12 +18,13 @@ use crate::hashing::{BASE, mixed};
 pub struct Pace {
     /// The number of pages in a block, at least 1.
     pub block_pages: usize,
-    /// The most passages that are learned from the beginning of a page, and the most from its end.
+    /// The maximum number of passages that are learned from each end of a page.
     pub end_passages: usize,
     /// The number of records with which a period ends, at least 1. New passages and contexts are records; a page
     /// counts as several.
     pub period_records: u64,
-    /// A passage can be boilerplate of its site if the set of articles with the passage has at least this many bits.
+    /// A passage can be boilerplate of its site if its set of articles has at least this many bits: see
+    /// [`site_pages`](super::site_pages).
     pub least_article_bits: u32,
 }
 
@@ -230,11 +231,11 @@ impl Learner {
         spreads.contains(&Spread::Many).then_some(spreads)
     }
 
-    /// Returns the start of the older items if a page is a list of articles. They follow new passages, begin with the
-    /// first passage of an earlier page of the site, and have no new passages.
+    /// If a page is a list of articles, returns the index of the first passage of its older items. These items follow
+    /// new passages, begin with the first passage of an earlier page of the site, and have no new passages.
     ///
     /// A page that ends like an earlier page is not a list, but a text with a new beginning. If the earlier page has
-    /// the same article or title, the page is a version of it.
+    /// the same article or title, the page is a version of that page.
     fn older_items(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &[bool]) -> Option<usize> {
         let IncomingPage { origin, title, .. } = page;
         let (last, of_last) = last_unlearned(known).filter(|_| origin.site > 0)?;

@@ -5,23 +5,24 @@ use super::memory::Memory;
 use super::pages::{Block, Known, Occurrence, Page, mark_of, marks_without};
 use super::site_pages::Sighting;
 
-// The number of records for a page, which takes as much memory as four passages. If pages were not counted, pages
-// without new passages would accumulate and never be forgotten.
+// A page counts as this many records, since it takes as much memory as four passages. If pages were not counted,
+// pages without new passages would accumulate and never be forgotten.
 const PAGE_RECORDS: u64 = 4;
-// A page has its own text if at least this share of it is new and at least this share of the new text is contiguous;
-// in an edited version, changes are scattered. If the page is mostly new, its new text need not be contiguous.
+// A page has its own text if the share of new text is at least LEAST_OWN, and at least LEAST_TOGETHER of the new text
+// is contiguous; in an edited version, changes are scattered. On a page that is mostly new, it may be scattered.
 const LEAST_OWN: f64 = 0.1;
 const LEAST_TOGETHER: f64 = 0.5;
-/// The least share of new text on a page that is mostly new.
+/// The minimum share of new text on a page that is mostly new.
 pub const MOSTLY_NEW: f64 = 0.6;
-// The least share of new text in an edited version.
+// The minimum share of new text in an edited version.
 const LEAST_SCATTERED: f64 = 0.15;
 
-// Text that pages share may be a notice if it has at most this many letters, or at most this many times the letters
-// of the rest. Versions of an article whose address is unknown share more text.
+// Text that pages share may be a notice, such as a paywall, if it has at most LONGEST_NOTICE letters, or at most
+// MOST_SHARED times as many as the rest. Versions of an article whose address is unknown share more text.
 const LONGEST_NOTICE: f64 = 700.0;
 const MOST_SHARED: f64 = 2.0;
-// The most letters of adjacent repeated passages in menus, teasers and forms; longer stretches are running text.
+// The maximum number of letters in adjacent repeated passages of menus, teasers and forms; longer stretches are
+// running text.
 const LONGEST_STRETCH: u64 = 1_500;
 
 /// Learns from a block of new pages.
@@ -72,7 +73,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                 contexts.site_pages.is_boilerplate(&seen_on, pages_of_site, least_article_bits);
         }
         let has_grown = contexts.site_pages.has_grown(&before);
-        // This includes boilerplate of the former period that was seen again.
+        // This includes boilerplate of the previous period that was seen again.
         let has_changed = contexts.is_learned || known.is_new() || contexts.last_added > 0;
         records += u64::from(has_changed || has_grown);
         if has_changed {
@@ -113,15 +114,15 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
     pages
 }
 
-/// The letters of the passages on a page that are not omitted.
+/// The numbers of letters in the passages of a page, without omitted passages.
 #[derive(Clone, Copy, Default, Debug)]
 struct Letters {
     all: u64,
-    // The letters of new passages.
+    // The number in new passages.
     new: u64,
-    // The letters of new passages directly after another new passage.
+    // The number in new passages that directly follow another new passage.
     together: u64,
-    // The letters of long stretches of adjacent passages that were seen before.
+    // The number in long stretches of adjacent passages that were seen before.
     running: u64,
 }
 
@@ -149,7 +150,7 @@ impl Letters {
     }
 }
 
-/// Returns the letters of each page of a block. `order` has the hashes and indices of its passages, sorted.
+/// Returns the [`Letters`] of each page of a block. `order` has the hashes and indices of its passages, sorted.
 fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     let mut are_new = vec![false; block.passages.len()];
     for same in order.chunk_by(|(one, _), (other, _)| one == other) {
@@ -181,8 +182,8 @@ fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     letters
 }
 
-/// Returns whether the text that a page shares with other pages may be a notice, given the letters of that text and
-/// of the page's own text.
+/// Returns whether the text that a page shares with other pages may be a notice, given the numbers of letters of that
+/// text and of the page's own text.
 pub fn may_be_notice(shared: f64, own: f64) -> bool {
     shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
 }

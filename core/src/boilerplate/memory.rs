@@ -1,4 +1,4 @@
-//! Stores learned boilerplate for the present and the former period, and can undo changes.
+//! Stores learned boilerplate for the current and the previous period (see [`Window`]), and can undo changes.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use super::site_pages::COLUMNS as SITE_COLUMNS;
 /// The number of contexts stored for a passage. With one more context, the passage becomes boilerplate of its site.
 pub const MOST_CONTEXTS: usize = 4;
 /// The columns for a passage that was seen again: the columns of `SitePages`, then the pages of its contexts, 0 for
-/// none.
+/// an unused entry.
 pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
 /// Tables with 64-bit keys. The first number of an entry is a page, which decides when the entry becomes outdated.
-/// Pages are numbered from 1, so it is never 0.
+/// Pages are numbered from 1, so this number is never 0.
 #[derive(Default)]
 pub struct Memory {
     /// The number of the last page of the last block that ended.
@@ -144,17 +144,17 @@ impl Memory {
     }
 }
 
-/// The present and the former period of pages. A period ends with the block with which its records reach the
-/// capacity.
+/// The current and the previous period; boilerplate that was seen in neither is forgotten. A period is a series of
+/// pages. It ends with the block with which its number of records reaches the capacity.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Window {
     /// The number of records with which a period ends, at least 1.
     pub capacity: u64,
-    /// The number of records in the present period.
+    /// The number of records in the current period.
     pub count: u64,
-    /// The number of the first page of the present period.
+    /// The number of the first page of the current period.
     pub present_from: u32,
-    /// The number of the first page of the former period.
+    /// The number of the first page of the previous period.
     pub former_from: u32,
 }
 
@@ -198,7 +198,7 @@ impl<const C: usize> FromIterator<(u64, [u32; C])> for Puts {
 
 /// A table of any width whose changes can be undone.
 trait Recorded {
-    /// Begins a period: the present period becomes the former period, and the former period becomes outdated.
+    /// Begins a period: the current period becomes the previous one, and the period before it becomes outdated.
     fn begin_period(&mut self);
     /// Returns the number of recorded changes.
     fn count(&self) -> usize;
@@ -212,7 +212,7 @@ trait Recorded {
     fn size_bytes(&self) -> usize;
 }
 
-/// The tables of the present and the former period; entries of the present period take precedence.
+/// The tables of the current and the previous period; entries of the current period take precedence.
 #[derive(Default)]
 pub struct Periods<const C: usize> {
     present: ShardedTable<C>,
@@ -237,7 +237,7 @@ impl<const C: usize> Periods<C> {
         self.present.get(key).or_else(|| self.former.get(key))
     }
 
-    /// Sets the numbers of a key in the present period.
+    /// Sets the numbers of a key in the current period.
     pub fn put(&mut self, key: u64, numbers: [u32; C]) {
         let before = self.present.put(key, numbers);
         self.recorded.push(Some(Put { key, numbers, before }));

@@ -1,4 +1,4 @@
-//! Pages with their marks, which distinguish contexts, and their origins; and blocks of pages.
+//! Pages, with the marks that distinguish contexts and with the pages' origins; and blocks of pages.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -77,8 +77,8 @@ pub struct Page {
     pub origin: Origin,
 }
 
-// The fewest units of a title that distinguishes articles; a shorter title may be that of a regular column. A word
-// has 2 units, an East Asian character 1.
+// The minimum length of a title that distinguishes articles, in units; a shorter title may be the title of a regular
+// column. A word has 2 units, an East Asian character 1.
 const TITLE_UNITS: usize = 12;
 
 /// Returns the hash of a title; 0 if it is too short to distinguish articles.
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_marks_do_not_include_that_of_the_passage() {
+    fn other_marks_do_not_include_the_mark_of_the_passage() {
         let marks = [7, 8, 9];
         assert_eq!(marks_without(&marks, 7 << 32), [8, 9]);
         assert_eq!(marks_without(&marks, 8 << 32), [7, 9]);

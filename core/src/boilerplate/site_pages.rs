@@ -1,12 +1,12 @@
-//! The pages of a site that contain a passage, even if the pages share their marks.
+//! Counts the pages of a site that contain a passage.
 //!
-//! The longest boilerplate of a site may be longer than the passages of its articles. Then all pages of the site
-//! have the same marks, and no page is a new context. But a passage is also boilerplate if it is on a fair share of
-//! the site's pages, next to the text of different articles. If it is on half of the pages, three articles are
-//! enough, or two that have little else in common. A story that a platform publishes many times is not boilerplate;
-//! the pages with it have little other new text. If the pages with a passage are of this kind, the passage must be
-//! on half of the site's pages, with many more articles: a notice that replaces articles is on most pages of its
-//! site, a story on few.
+//! The longest boilerplate of a site may be longer than the passages of its articles. Then all pages of the site have
+//! the same [marks](super::pages::Marks), and no page is a new [context](super::contexts). But a passage is also
+//! boilerplate if it is on a fair share of the site's pages, next to the text of different articles. If it is on half
+//! of the pages, three articles are enough, or two that have little else in common. A story that a platform publishes
+//! many times is not boilerplate; the pages with it have little other new text. If the pages with a passage are of
+//! this kind, the passage must be on half of the site's pages, with many more articles: a notice that replaces
+//! articles is on most pages of its site, a story on few.
 //!
 //! Articles are counted in a set of 32 bits, in which each article sets one bit: about 8 articles set 7 bits, about
 //! 34 articles set 21.
@@ -22,7 +22,8 @@ pub const COLUMNS: usize = 4;
 const MANY_TIMES: u32 = 3;
 /// The number of article bits that is enough if half of the pages contain the passage.
 pub const FEW: u32 = 3;
-// The reciprocals of a fair share and of half of the site's pages, counted from the first page with the passage.
+// The reciprocals of the two shares of the site's pages, a tenth (a fair share) and half. Pages are counted from the
+// first one with the passage.
 const FAIR_SHARE: i64 = 10;
 const MOST: i64 = 2;
 
@@ -41,8 +42,8 @@ pub struct Sighting {
     pub is_version: bool,
 }
 
-/// Returns the pages of a site in a block that contain each of some passages. `before` has two numbers of the last
-/// page before the block: among all pages, and among the pages of the site.
+/// Returns, by the hash of each passage, the pages of a site in a block that contain the passage. `before` has two
+/// numbers of the last page before the block: its number among all pages, and among the pages of the site.
 pub fn sightings(
     hashes: impl Iterator<Item = u64>,
     block: &Block,
@@ -71,9 +72,9 @@ pub fn sightings(
 pub struct SitePages {
     /// The first counted page with the passage; 0 if there is none.
     pub first: u32,
-    // The set of articles whose pages have their own text around the passage, and the set of all articles with the
-    // passage.
+    // The set of articles whose pages have their own text around the passage.
     amid_own: u32,
+    // The set of articles with the passage, except on pages that share more text than a notice has.
     articles: u32,
     pages: u64,
     // The origin of the first page.
@@ -81,8 +82,8 @@ pub struct SitePages {
 }
 
 impl SitePages {
-    /// Returns the pages of a passage that was seen only on this page.
-    pub fn begun(page: u32, origin: Origin) -> SitePages {
+    /// Begins with the first page that contains the passage.
+    pub fn of_first_page(page: u32, origin: Origin) -> SitePages {
         let bit = origin.article_bit();
         SitePages { first: page, amid_own: bit, articles: bit, pages: 1, origin }
     }
@@ -108,7 +109,7 @@ impl SitePages {
         let mut rest = seen_on;
         if self.pages == 0 {
             let [first, others @ ..] = seen_on else { return };
-            *self = SitePages::begun(first.page, first.origin);
+            *self = SitePages::of_first_page(first.page, first.origin);
             rest = others;
         }
         for seen in rest {

@@ -8,7 +8,7 @@ use super::learner::{Learner, StepStart};
 use super::memory::{Puts, Window};
 use super::pages::{Block, Occurrence, Page};
 
-// The most pages of a block in any earlier version.
+// The maximum number of pages in a block in all earlier versions.
 const MOST_BLOCK_PAGES: usize = 64;
 
 impl Learner {

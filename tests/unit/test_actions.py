@@ -1,4 +1,4 @@
-"""Bulk actions: which contain articles, the dedup objects added to them, and publication dates."""
+"""Bulk actions: which of them contain articles, the dedup objects added to them, and publication dates."""
 
 import contextlib
 import dataclasses
@@ -93,7 +93,7 @@ def test_routing_by_root_replaces_other_routing() -> None:
 def test_an_update_with_a_text_gets_dedup_objects(flat: bool) -> None:
     body = {"doc": {"text": "hello"}, "upsert": {"text": "hello", "new": True}}
     action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
-    # The article may have a date, which the update does not change.
+    # The article may already have a date, which this update does not change.
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
     assert enrich(action)["_source"] == {
         "doc": {
@@ -140,7 +140,7 @@ def test_each_part_of_an_update_has_its_own_date() -> None:
         {"_op_type": "update", "_id": "1", "script": {"source": "x"}},
     ],
 )
-def test_actions_without_articles_pass_through(action: dict[str, Any]) -> None:
+def test_actions_without_articles_are_unchanged(action: dict[str, Any]) -> None:
     assert read_action(action, INDEX, position=1, now_ms=NOW_MS) is action
 
 
@@ -204,7 +204,7 @@ FORGED = [
     ],
 )
 def test_updates_cannot_set_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
-    """A caller's root would replace the forest's, since Elasticsearch merges an update into the article."""
+    """Elasticsearch merges an update into the article, so a root in the update would replace the forest's."""
 
     def of_forest(source: Any) -> Any:
         sent = {"_op_type": "update", "_id": "1", "_source": source}
@@ -325,7 +325,7 @@ def test_lone_roots_are_stable_and_distinct() -> None:
     assert len({*roots, lone_root("news", None, nonce="b")}) == len(roots) + 1
 
 
-def test_an_alias_gives_the_origin_of_its_index() -> None:
+def test_an_alias_and_its_index_give_equal_origins() -> None:
     def origin(given: str, own: str) -> int:
         action = {"_index": given, "_id": "1", "text": "x"}
         return article_action(action, dataclasses.replace(INDEX, name=own)).origin
@@ -365,7 +365,7 @@ TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
         (CHECKED_AT_MS - TEN_YEARS_MS, True, True),
         (CHECKED_AT_MS - TEN_YEARS_MS - 1, False, True),
         (time_ms("1969-12-30T23:59:59Z"), False, True),
-        # A clock that was not set, in any time zone.
+        # The default of an unset clock, in any time zone.
         (-1, False, False),
         (0, False, False),
         (DAY_MS - 1, False, False),
@@ -381,14 +381,16 @@ TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
         (time_ms("1923-04-05"), False, True),
     ],
 )
-def test_implausible_dates_are_replaced_by_the_arrival(dated_ms: int, live: bool, backfill: bool) -> None:
+def test_implausible_dates_are_replaced_by_the_arrival_time(
+    dated_ms: int, live: bool, backfill: bool
+) -> None:
     for is_backfill, is_believed in ((False, live), (True, backfill)):
         believed_ms, _ = judged(iso(dated_ms), dated_ms)
         published = published_ms(believed_ms, arrived_ms=CHECKED_AT_MS, backfill=is_backfill)
         assert published == (dated_ms if is_believed else CHECKED_AT_MS)
 
 
-def test_a_missing_date_is_replaced_by_the_arrival() -> None:
+def test_a_missing_date_is_replaced_by_the_arrival_time() -> None:
     assert published_ms(None, arrived_ms=CHECKED_AT_MS, backfill=False) == CHECKED_AT_MS
     # Without an arrival time, no date can be checked, so none is used.
     assert published_ms(CHECKED_AT_MS, arrived_ms=NO_TIME, backfill=True) is None

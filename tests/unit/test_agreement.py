@@ -63,7 +63,7 @@ def test_the_threshold_is_inclusive(units: int) -> None:
         (83, 500, 500, True, True, True),
         (83, 40, 500, True, True, False),
         (83, 39, 500, False, False, False),
-        # 0.93, 0.91, 0.89, 0.878 and 0.87 of it are contained in the other; a part needs 0.88.
+        # The other text contains 0.93, 0.91, 0.89, 0.878 and 0.87 of it; a part needs 0.88.
         (94, 500, 500, True, True, True),
         (96, 500, 500, False, True, True),
         (99, 500, 500, False, True, True),
@@ -92,12 +92,12 @@ def test_an_excerpt_of_half_a_text_agrees_with_it(
 @pytest.mark.parametrize(
     ("figures", "units", "replaced", "agree"),
     [
-        # If there are few figures, one may differ for each 140 units.
+        # If there are few figures, one may differ per 140 units.
         ((1, 1), 139, 1, False),
         ((1, 1), 140, 1, True),
         ((9, 9), 279, 2, False),
         ((9, 9), 280, 2, True),
-        # Of 12 figures, 4 % is rounded to none; of 13, to one.
+        # 4 % of 12 figures is rounded to 0; 4 % of 13 figures is rounded to 1.
         ((12, 12), 20, 1, False),
         ((13, 13), 20, 1, True),
         ((37, 37), 20, 2, False),
@@ -115,16 +115,16 @@ def test_an_excerpt_of_half_a_text_agrees_with_it(
         ((12, 28), 20, 8, False),
     ],
 )
-def test_only_few_figures_may_differ(
+def test_only_a_few_figures_may_differ(
     figures: tuple[int, int], units: int, replaced: int, agree: bool
 ) -> None:
     ours, theirs = figures
-    # The expected number of odd bits for that many figures.
+    # The expected number of odd bits for this number of differing figures.
     odd_bits = round(32 * (1 - (1 - 2 / 64) ** (2 * replaced + theirs - ours)))
     one = signature(units=units, figures=ours)
     other = signature(units=units, figures=theirs, odd_bits=odd_bits)
     assert {bool(compare(*pair).agree[0]) for pair in ((one, other), (other, one))} == {agree}
-    # Not even equal wording makes up for different figures.
+    # Equal wording does not compensate for different figures.
     assert compare(one, other).resemblance[0] == 1
     assert compare(one, other).may_join[0] == agree
 
@@ -240,7 +240,7 @@ def damaged(runs: int) -> np.ndarray:
     return np.array([((0,) * 9, (0,) * WORDS, 0, 0, 0, 0, runs, 0, 0, 0)], SIGNATURE)
 
 
-# No text has stored counts from 32,768 to 33,791: they would decode to less than 32,767 does.
+# Stored counts from 32,768 to 33,791 never occur: they would decode to less than 32,767 does.
 @example(damaged(2), damaged(32_768), RULES)
 @given(
     signatures, signatures, st.sampled_from([RULES, Agreement(resemblance=0.4), Agreement(resemblance=0.95)])
@@ -312,7 +312,7 @@ ISSUE, VALUES, TWELVE = numbers(4, 100), numbers(7, 100), numbers(12, 1)
 @pytest.mark.parametrize(
     ("count", "ours", "theirs", "expected"),
     [
-        # Figures tell issues of a template apart, even if few of its words are figures.
+        # Figures distinguish issues made from one template, even if few of the words are figures.
         (120, ISSUE, numbers(4, 200), Rule.OTHER_FIGURES),
         # Today's values replace yesterday's; all but one occur in both texts.
         (91, VALUES, VALUES[1:] + numbers(1, 200), Rule.OTHER_FIGURES),
@@ -330,7 +330,7 @@ def test_figures_separate_bulletins_but_a_correction_does_not(
 
 @pytest.mark.parametrize("count", [4, 40, 400])
 def test_the_next_issue_of_a_table_stays_separate(count: int) -> None:
-    """Even if so many figures differ that the sketch cannot count them."""
+    """This holds even if more figures differ than the sketch can count."""
     joined = 0
     for seed in range(20):
         ours, theirs = (bulletin(25 * count, numbers(count, issue), seed) for issue in (seed, seed + 100))
@@ -348,7 +348,7 @@ def test_small_changes_add_up_to_half_at_most() -> None:
         last = max(at for at, root in enumerate(found) if root == 0)
         (shared,) = whole_texts(versions[0], versions[last]).resemblance
         assert 0.56 <= shared < 0.66
-        # Without the versions between them, they are two stories.
+        # Without the versions in between, the first and the last version are two stories.
         further += roots([versions[0], versions[last]]) == [0, 1]
         assert max(found) > last
     assert further >= 8
@@ -364,12 +364,12 @@ def test_excerpt_and_story_join_in_either_order(start: int) -> None:
         assert found[-1] is rule(excerpt, story)
         together = [0, 0 if found[-1] is Rule.EXCERPT else 1]
         assert roots([story, excerpt]) == roots([excerpt, story]) == together
-    # Rarely, the two share no run, or the estimate is too low.
+    # In rare cases, the two texts share no run of words, or the estimate is too low.
     assert found.count(Rule.EXCERPT) >= 38
 
 
 def test_an_excerpt_of_the_longest_text_joins_it() -> None:
-    """Its 150,000 units do not fit into 16 bits."""
+    """The number of its units, 150,000, does not fit into 16 bits."""
     chance = random.Random(1)
     story = "".join(chance.choices([chr(code) for code in range(0x4E00, 0x9F00)], k=150_000))
     assert rule([story], [story[10_000:100_000]]) is Rule.EXCERPT
@@ -385,14 +385,14 @@ def test_two_disjoint_halves_join_their_root() -> None:
     story = words(400, 1)
     one, other = story[:202], story[198:]
     assert roots([one, other]) == [0, 1]
-    # The story joins one of the halves, but does not bring them together.
+    # The story joins one of the halves, but does not merge the two.
     assert roots([one, other, story])[:2] == [0, 1]
     assert rule(one, other) in {Rule.NOTHING_IN_COMMON, Rule.UNLIKE}
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("stories", [3, 5])
-def test_a_round_up_never_joins_its_stories(stories: int, seed: int) -> None:
+def test_a_round_up_stays_separate_from_its_stories(stories: int, seed: int) -> None:
     parts = [words(150, 10 * seed + each) for each in range(stories)]
     round_up = list(itertools.chain.from_iterable(parts))
     assert roots([round_up, *parts]) == list(range(stories + 1))
@@ -400,7 +400,7 @@ def test_a_round_up_never_joins_its_stories(stories: int, seed: int) -> None:
 
 
 def test_a_round_up_joins_at_most_two_stories() -> None:
-    """Two stories are nearly half of it each, and the third is very short."""
+    """Two stories make up nearly half of the round-up each; the third is very short."""
     drawn = []
     for seed in range(10):
         parts = [words(count, 10 * seed + each) for each, count in enumerate((198, 198, 4))]
@@ -412,7 +412,7 @@ def test_a_round_up_joins_at_most_two_stories() -> None:
 
 
 def with_others(text: list[str], share: float, seed: int) -> list[str]:
-    """Replace the end of a text, keeping a `share` of it."""
+    """Keep the first `share` of the words of a text, and replace the rest."""
     kept = round(len(text) * share)
     return text[:kept] + words(len(text) - kept, seed)
 
@@ -420,7 +420,7 @@ def with_others(text: list[str], share: float, seed: int) -> list[str]:
 @pytest.mark.parametrize(
     ("kept", "resemblance", "together"),
     [
-        # Resemblances of 0.54 and 0.9.
+        # Keeping 0.7 of the words gives a resemblance of 0.54; keeping 0.95 gives 0.9.
         (0.7, None, False),
         (0.7, 0.4, True),
         (0.95, None, True),

@@ -1,4 +1,4 @@
-"""Background processes and the server's jars; only processes that esdedup started are ended."""
+"""Background processes and the server's jars; only processes that esdedup started are stopped."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ from esdedup.node.distribution import DEFAULT_VERSION, full_version, install, kn
 
 @pytest.fixture
 def foreign() -> Iterator[psutil.Process]:
-    """A process to be named in forged files, with some arguments of esdedup's own processes."""
+    """Yield a process to name in forged files; some arguments are those of esdedup's own processes."""
     command = [sys.executable, "-c", "import time; time.sleep(600)", "serve", "esdedup.node.server"]
     started = subprocess.Popen(command)
     yield psutil.Process(started.pid)
@@ -57,7 +57,7 @@ def test_stopping_a_node_spares_foreign_processes(tmp_path: Path, foreign: psuti
     assert not (tmp_path / "cluster.json").exists()
 
 
-def test_stopping_a_node_ends_its_sidecar_first(tmp_path: Path) -> None:
+def test_stopping_a_node_stops_its_sidecar_first(tmp_path: Path) -> None:
     announced = tmp_path / "sidecar.json"
     command = [sys.executable, "-c", "import time; time.sleep(600)", "--announce", str(announced.resolve())]
     with subprocess.Popen(command) as sidecar:
@@ -79,7 +79,7 @@ def test_stopping_the_sidecar_spares_foreign_processes(tmp_path: Path, foreign: 
     assert foreign.status() != psutil.STATUS_ZOMBIE
 
 
-def test_a_process_gets_sigterm_when_its_parent_ends(foreign: psutil.Process) -> None:
+def test_a_process_gets_sigterm_when_the_watched_process_exits(foreign: psutil.Process) -> None:
     program = f"import time; from esdedup.cli.background_sidecar import end_with; end_with({foreign.pid}); "
     with subprocess.Popen(
         [sys.executable, "-c", f"{program}print(); time.sleep(60)"], stdout=subprocess.PIPE
@@ -94,7 +94,7 @@ def test_a_process_gets_sigterm_when_its_parent_ends(foreign: psutil.Process) ->
             process.kill()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no users")
 def test_a_file_writable_by_others_is_ignored(tmp_path: Path, foreign: psutil.Process) -> None:
     for name, stop in (("cluster.json", node.stop), ("sidecar.json", stop_sidecar)):
         forge(tmp_path / name, foreign)
@@ -104,7 +104,7 @@ def test_a_file_writable_by_others_is_ignored(tmp_path: Path, foreign: psutil.Pr
         assert (tmp_path / name).exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.timeout(20)
 def test_a_pipe_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     for name, stop in (("cluster.json", node.find), ("sidecar.json", stop_sidecar)):
@@ -171,7 +171,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
     ids=["wrong", "missing"],
 )
-def test_a_wrong_or_missing_checksum_ends_the_download(
+def test_a_wrong_or_missing_checksum_aborts_the_download(
     tmp_path: Path, cache: Path, extra: str, message: str
 ) -> None:
     publish(tmp_path, SERVER, DEFAULT_VERSION, needs=extra)
@@ -198,7 +198,7 @@ def test_jars_with_the_right_checksums_are_installed(
     assert "modulename" not in (home / "modules/transport-netty4/plugin-descriptor.properties").read_text()
 
 
-def test_the_package_has_checksums_of_all_named_versions() -> None:
+def test_the_package_has_checksums_of_all_default_versions() -> None:
     for name in ("8.19", "9"):
         version = full_version(name)
         sums = known_sums(version)

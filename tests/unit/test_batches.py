@@ -1,4 +1,4 @@
-"""Batches end by number, size or time, lose no items, and are decided one ahead."""
+"""Batches are limited in number, size and time, lose no items, and are assigned one batch ahead."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ def no_size(_: object) -> int:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-def test_batches_end_by_number_and_size(flush_interval_s: float | None) -> None:
+def test_batches_are_limited_in_number_and_size(flush_interval_s: float | None) -> None:
     def sizes(items: list[int], most: int) -> list[list[int]]:
         found = batches(items, most=most, size_of=int, flush_interval_s=flush_interval_s)
         return [each for each in found if each]
@@ -62,7 +62,7 @@ def test_an_empty_list_precedes_a_wait() -> None:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-def test_an_error_is_raised_after_the_items_before(flush_interval_s: float | None) -> None:
+def test_an_error_is_raised_after_the_preceding_items(flush_interval_s: float | None) -> None:
     def items() -> Iterator[int]:
         yield from range(3)
         raise KeyError("broken")
@@ -119,7 +119,7 @@ async def awaited(items: Iterable[int]) -> AsyncIterator[int]:
 @given(
     st.lists(st.sampled_from([1, 2, 3, MAX_BATCH_SIZE // 2, MAX_BATCH_SIZE]), max_size=12), st.integers(1, 4)
 )
-def test_async_batches_equal_those_of_a_blocking_stream(
+def test_async_and_blocking_streams_give_equal_batches(
     flush_interval_s: float | None, items: list[int], most: int
 ) -> None:
     async def collected(source: Iterable[int] | AsyncIterator[int]) -> list[list[int]]:
@@ -150,7 +150,7 @@ def test_slow_arrivals_do_not_wait_for_full_batches() -> None:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-async def test_an_error_is_raised_after_the_batches_before(flush_interval_s: float | None) -> None:
+async def test_an_error_is_raised_after_the_preceding_batches(flush_interval_s: float | None) -> None:
     async def broken() -> AsyncIterator[int]:
         for item in range(5):
             yield item
@@ -188,7 +188,7 @@ def test_a_reader_that_stops_leaves_no_task() -> None:
 COUNT, LENGTH, BATCH = 30, 3_000, 10_000
 
 
-def test_batches_end_by_size_of_articles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_articles_limits_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("esdedup.ingest.batches.MAX_BATCH_SIZE", BATCH)
     taken = given = most_ahead = 0
 
@@ -218,7 +218,7 @@ def test_batches_end_by_size_of_articles(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class Assigning:
-    """A fake forest that gives each article its text as root, and raises an error after the text `fails`."""
+    """A fake forest that gives each article its text as root, and raises an error at the text `fails`."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -272,12 +272,12 @@ def test_one_batch_is_assigned_while_another_is_used(flush_interval_s: float | N
     assert first["_source"]["dedup"]["root"] == "a"
     if flush_interval_s is None:
         forest.await_given(4)
-        # The batch after that is not assigned yet.
+        # The third batch is not assigned yet.
         assert forest.given == [*"abcd"]
     assert [first["_id"], *(each["_id"] for each in found)] == [*"abcdefg"] == forest.given
 
 
-def test_an_error_ahead_follows_earlier_batches() -> None:
+def test_an_error_is_raised_after_earlier_batches() -> None:
     def actions() -> Iterator[dict[str, Any]]:
         yield from texts(*"abc")
         raise KeyError("broken")

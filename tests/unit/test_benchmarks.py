@@ -1,4 +1,4 @@
-"""The benchmarks: timed steps, scores, and the documents that quote their results."""
+"""The benchmarks: timed functions, scores, and the documents that quote their results."""
 
 import json
 import random
@@ -21,7 +21,7 @@ from esdedup.fingerprint.profile import PROFILES
 from tests import sample
 
 
-def test_every_step_that_is_timed_exists() -> None:
+def test_every_timed_function_exists() -> None:
     for places in STEPS.values():
         for owner, name in places:
             assert callable(getattr(owner, name)), name
@@ -62,8 +62,8 @@ for name in PEERS:
 
 
 @pytest.mark.slow
-def test_both_settings_of_the_peer_find_all_pairs() -> None:
-    """Run in a separate process, as below."""
+def test_both_settings_of_faiss_find_all_pairs() -> None:
+    """Run in a separate process, because the compared packages are large."""
     command = [sys.executable, "-c", _SAME_PAIRS]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert shown.stdout.split() == ["True", "True"]
@@ -89,7 +89,7 @@ for peer in PEERS:
 
 @pytest.mark.slow
 def test_esdedup_and_every_peer_find_copies_online() -> None:
-    """Run in a separate process, as below."""
+    """Run in a separate process, because the compared packages are large."""
     command = [sys.executable, "-c", _ONLINE]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert shown.stdout.split() == 11 * ["True"]
@@ -97,7 +97,7 @@ def test_esdedup_and_every_peer_find_copies_online() -> None:
 
 @pytest.mark.slow
 def test_every_benchmark_can_be_imported() -> None:
-    """Run in a separate process, because the packages to compare with are large and print messages."""
+    """Run in a separate process, because the compared packages are large and print messages."""
     command = [sys.executable, "-m", "benchmarks", "--help"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert "elastic-classic" in " ".join(shown.stdout.split())
@@ -105,7 +105,7 @@ def test_every_benchmark_can_be_imported() -> None:
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
-# In other documents, decimals are thresholds, or bounds that tests check.
+# Not checked in other documents, in which decimals are thresholds, or bounds that tests check.
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d{2,}(?![\d.])")
 QUOTING = {
     ROOT / "README.md": (FIGURE, DECIMAL),
@@ -149,7 +149,7 @@ def test_documents_match_the_file_of_results() -> None:
 
 
 @pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)
-def test_documents_quote_only_figures_among_the_results(path: Path) -> None:
+def test_documents_quote_only_figures_from_the_results(path: Path) -> None:
     held = " ".join(
         cell
         for result in results.load(results.QUOTED).values()
@@ -181,7 +181,7 @@ def test_pairs_are_counted() -> None:
     assert score.f1.value == pytest.approx(2 / 5)
 
 
-def test_intervals_contain_the_share() -> None:
+def test_intervals_contain_the_measured_share() -> None:
     roots = {f"{side}{number}": str(number) for number in range(40) for side in "ab"}
     right = {frozenset((f"a{number}", f"b{number}")): "pos" for number in range(30)}
     score = Score.of(roots, right)
@@ -191,7 +191,7 @@ def test_intervals_contain_the_share() -> None:
     assert 0.85 < score.recall.low < 0.95
 
 
-def test_wrong_pairs_of_one_cluster_are_one_mistake() -> None:
+def test_wrong_pairs_of_one_cluster_count_as_one_mistake() -> None:
     right = {frozenset((f"a{number}", f"b{number}")): "pos" for number in range(100)}
     pairs = {f"{side}{number}": f"p{number}" for number in range(100) for side in "ab"}
     one_large = pairs | {f"x{number}": "x" for number in range(8)}
@@ -212,7 +212,7 @@ def test_scores_equal_those_of_the_labels_script(
     roots: dict[str, str | None] = {
         article: draw.choice((None, str(draw.randrange(len(ids) // size)))) for article in ids
     }
-    # Some pairs must be found. They are sorted, since the order of a set differs between processes.
+    # Give half of the labelled pairs one root. Sort them, since the order of a set differs between processes.
     for one, other in list(map(sorted, labels_of(name)))[::2]:
         roots[one] = roots[other] = f"pair of {one}"
     assert ours(name, roots) == theirs(shared, name, roots, tmp_path / "roots.jsonl")

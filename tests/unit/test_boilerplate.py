@@ -15,7 +15,7 @@ from esdedup.text.parsed import PassageFilter, Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
 from tests.support.learned import contents, last_learned_page
 
-# Id, passages, site and article of a page, optionally followed by its title.
+# The id, passages, site and article of a page, optionally followed by its title.
 Page = (
     tuple[int, list[ModelPassage], str | None, str | None]
     | tuple[int, list[ModelPassage], str | None, str | None, str | None]
@@ -87,7 +87,7 @@ def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
     raise AssertionError
 
 
-# A page returns in the batch in which it is forgotten.
+# The first page arrives again in the batch in which it is forgotten.
 FORGOTTEN: list[Page] = [
     (page_id, POOL[2 * page_id : 2 * page_id + 2], None, None) for page_id in (1, 2, 3, 1)
 ]
@@ -189,8 +189,8 @@ def test_joined_changes_restore_the_same_state(
     assert filtered(copy.filter, given_pages) == filtered(boilerplate.filter, given_pages)
 
 
-def test_changes_of_larger_blocks_are_read() -> None:
-    """Earlier versions had blocks of 64 pages; pages waiting in one are learned with the next page."""
+def test_changes_with_larger_blocks_are_read() -> None:
+    """Earlier versions had blocks of 64 pages; an incomplete one is learned with the next page."""
     larger, smaller = Boilerplate(block_pages=64), Boilerplate(block_pages=32)
     stored: list[Page] = [(each, [POOL[each % 24], POOL[each % 7]], None, None) for each in range(1, 64)]
     larger.begin()
@@ -202,7 +202,7 @@ def test_changes_of_larger_blocks_are_read() -> None:
 
 
 def test_common_rows_of_tables_are_kept() -> None:
-    """A page that shows only boilerplate loses such rows, because a footer may also contain a number."""
+    """On a page that shows only boilerplate, they are left out, because a footer may contain a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -235,7 +235,7 @@ def test_a_reprint_is_never_learned_as_boilerplate() -> None:
 
 
 def names(count: int) -> list[str]:
-    """Return names of articles whose bits all differ, so that they are counted exactly."""
+    """Return names of articles that set different bits, so that the articles are counted exactly."""
     by_bit = {article_of(str(each), 0) % 32: str(each) for each in range(999)}
     return [by_bit[bit] for bit in range(count)]
 
@@ -251,7 +251,7 @@ def judged(stream: list[Page]) -> list[list[bool]]:
 
 
 def first_learned(stream: list[Page], passage: ModelPassage) -> int | None:
-    """Return how many pages keep a passage before the first page that loses it; None if none does."""
+    """Return how many pages keep a passage before it is first left out; None if it is never left out."""
     found = [
         is_left_out
         for (_, passages, *_), left_out in zip(stream, judged(stream), strict=True)
@@ -265,7 +265,7 @@ LEGAL = [prose(number, 200) for number in range(1, 4)]
 
 
 def site_page(number: int, article: str, *, site: str = "a.example", own_letters: int = 300) -> Page:
-    """Return a page whose own passages are no longer than the boilerplate of its site."""
+    """Return a page on which no passage is longer than the boilerplate of its site."""
     own = [prose(100 + 5 * number + at, own_letters // 5) for at in range(5)]
     return number, [*own, *LEGAL], site, article
 
@@ -307,8 +307,8 @@ def test_long_boilerplate_of_a_site_is_learned() -> None:
     """All pages of the site share their longest passages, which are used to tell contexts apart."""
     articles = names(30)
     others: list[Page] = [(1_000 + at, [prose(9_000 + at, 90)], "a.example", str(at)) for at in range(64)]
-    # A page with too little contiguous text of its own may be a new version of another, unless its site is
-    # young and all of its pages are like that.
+    # A page with too little contiguous text of its own may be a new version of another page, unless its site
+    # is new and all pages of the site have so little text.
     for own_letters, before, expected in (
         (800, [], 3),
         (60, [], 2),
@@ -323,7 +323,7 @@ def test_long_boilerplate_of_a_site_is_learned() -> None:
     assert first_learned(stream, LEGAL[0]) is None
 
 
-def test_young_sites_also_use_pages_not_yet_learned() -> None:
+def test_pages_of_new_sites_count_before_they_are_learned() -> None:
     """A notice that fills most of a page is left out once two other pages have it."""
     whole, own = [False] * 4, [False, True, True, True]
     stream: list[Page] = [
@@ -356,7 +356,7 @@ def test_rarer_boilerplate_needs_more_pages_to_be_learned(pages_apart: int, expe
 
 
 def test_boilerplate_shared_with_another_site_is_learned() -> None:
-    """For example, another host of the same publisher was read first."""
+    """For example, pages of another host of the same publisher may have arrived first."""
     strangers = [site_page(at, str(at), site="b.example") for at in (1, 2)]
     stream = strangers + [site_page(at, str(at)) for at in range(3, 100)]
     found = first_learned(stream, LEGAL[0])
@@ -390,7 +390,7 @@ def test_versions_of_an_article_are_one_context() -> None:
 
 
 def test_versions_of_an_unnamed_article_are_not_learned() -> None:
-    """Every third sentence of each version is new and longer; other articles arrive in between."""
+    """In each version, a third of the sentences is new and longer; other articles arrive in between."""
     story = [prose(number, 200 - number) for number in range(1, 31)]
     for site in (None, "a.example"):
         stream: list[Page] = [(1, story[:9], site, None), (2, story, site, None)]
@@ -469,7 +469,7 @@ def test_both_ends_of_a_long_page_are_learned() -> None:
 
 @pytest.mark.slow
 def test_pages_without_new_passages_are_also_forgotten() -> None:
-    """For example, pages that differ only by a counter on a short line, and so have different ids."""
+    """For example, their ids differ because a short line shows the number of views."""
     boilerplate = Boilerplate(period_records=10_000)
     known = [POOL[1], POOL[3]]
     batch = 1_000

@@ -25,7 +25,7 @@ Refuse = Callable[[list[str]], Exception | None]
 
 
 class Server:
-    """A fake client that stores the articles that `refuse` and `refuse_one` accept."""
+    """A fake client and server: stores articles unless `refuse` or `refuse_one` returns an error."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -141,7 +141,7 @@ def test_requests_to_a_busy_server_are_retried(server: Server, pauses: list[floa
         ({"status": 404, "error": {"type": "index_not_found_exception", "reason": "r"}}, IndexNotReady),
     ],
 )
-def test_a_fault_of_the_server_ends_the_writing(
+def test_a_server_error_aborts_the_write(
     server: Server, pauses: list[float], refused: dict[str, Any], kind: type[EsdedupError]
 ) -> None:
     server.refuse_one = lambda _, __: refused
@@ -151,7 +151,7 @@ def test_a_fault_of_the_server_ends_the_writing(
     assert sum(pauses) < 100
 
 
-def test_an_unreachable_server_ends_the_writing(server: Server) -> None:
+def test_an_unreachable_server_aborts_the_write(server: Server) -> None:
     server.is_up = False
     server.refuse = lambda _: elastic_transport.ConnectionError("refused")
     with pytest.raises(ServerUnavailable):
@@ -186,7 +186,7 @@ Answers = Callable[..., list[Answer]]
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """Return a function that queues statuses, bodies and errors to answer with, and returns the queue."""
+    """Return a function that queues responses (statuses, bodies or errors), and returns the queue."""
 
     def answers(*queue: Answer) -> list[Answer]:
         left = list(queue)
@@ -214,7 +214,7 @@ def test_a_patient_client_retries_an_unavailable_cluster(
     with Elasticsearch(ADDRESS) as es:
         patient(es).indices.refresh(index="news")
         assert left == []
-        # Retries go on after a change of options, and the original client still does not retry.
+        # A client derived with `options()` still retries, and the original client still does not.
         left = answers(503, 200, 503)
         patient(es).options(request_timeout=1).indices.refresh(index="news")
         with pytest.raises(ApiError):
@@ -247,7 +247,7 @@ def test_long_waits_and_their_end_are_logged(
     assert over.startswith("Elasticsearch answers again, after ")
 
 
-def test_a_server_silent_from_the_start_is_named(
+def test_a_server_that_never_responds_is_logged(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("esdedup.elastic.patience._LATE_S", 0.05)
@@ -273,7 +273,7 @@ def test_an_invalid_address_among_several_is_refused(url: str) -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_a_request_json_cannot_hold_is_refused() -> None:
+def test_a_request_that_is_not_json_serializable_is_refused() -> None:
     with (
         Elasticsearch(ADDRESS) as es,
         pytest.raises(SettingError, match=r"cannot search: the request cannot be written as JSON \(.*set"),

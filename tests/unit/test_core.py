@@ -1,4 +1,4 @@
-"""The core: results do not depend on batches or threads, and a text that fails affects no other."""
+"""The core: results do not depend on batches or threads, and a text that fails affects no other text."""
 
 import contextlib
 import dataclasses
@@ -36,7 +36,7 @@ from tests.support.faults import PLACE, fail_at
 from tests.support.forests import clustering
 from tests.unit.test_sidecar_enrich_api import Sidecar
 
-# Invented texts with the results of the last version in NumPy.
+# Made-up texts with the results of the last version that was written in NumPy.
 VECTORS = Path(__file__).parents[1] / "fixtures" / "core" / "texts.jsonl"
 
 
@@ -72,7 +72,7 @@ def test_hostile_texts_match_their_vectors() -> None:
         assert seen(vector["text"], vector["max_length"]) == vector
 
 
-def test_a_batch_gives_the_results_of_single_texts() -> None:
+def test_batches_and_single_texts_give_equal_results() -> None:
     texts = [vector["text"] for vector in vectors()]
     together = Fingerprinter(VERIFIED).fingerprint(texts)
     for at, text in enumerate(texts):
@@ -96,7 +96,7 @@ def test_visible_text_keeps_lone_surrogates() -> None:
     assert visible_text("<b>a\udfff</b>\U00040001&lt;\ud800") == "a\udfff\U00040001<\ud800"
 
 
-def test_flags_of_a_wrong_length_are_refused() -> None:
+def test_a_wrong_number_of_flags_is_refused() -> None:
     parsed = ParsedTexts.of(["One sentence. Another one."], max_length=100)
     with pytest.raises(ValueError, match="3 flags for 2 passages"):
         parsed.core.signatures(bytes(3), 6, 2_000)
@@ -215,7 +215,7 @@ def test_failing_pages_are_logged_while_learning(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         clustering([]).learn(RawPage(each["text"], article=each["id"]) for each in ARTICLES)
-    # Learning makes no signatures.
+    # Learning computes no signatures.
     is_parsing = "parsing" in request.node.name
     assert caplog.messages == [f"page left out: {each}" for each in REJECTIONS if is_parsing]
 

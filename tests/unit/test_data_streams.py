@@ -1,4 +1,4 @@
-"""Data streams, tested with the answers that Elasticsearch documents: the embedded server has none."""
+"""Data streams, which the embedded server lacks: tested with responses from Elasticsearch's manual."""
 
 from typing import Any, cast
 

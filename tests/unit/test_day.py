@@ -1,4 +1,4 @@
-"""The generated day and month: arrivals, the resulting clusters, and how growth is measured."""
+"""The generated day and month of articles: arrivals, the resulting clusters, and how growth is measured."""
 
 import dataclasses
 import itertools
@@ -52,11 +52,11 @@ def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[st
     return roots
 
 
-def test_the_day_has_the_promised_composition(pages: list[CrawledPage]) -> None:
+def test_the_day_has_the_documented_composition(pages: list[CrawledPage]) -> None:
     again = list(itertools.islice(crawl(COUNT, sites=SITES), 100))
     assert again == pages[:100]
     stories = Counter(page.story for page in pages)
-    # Some languages have only one or two sites here, which have few others to reprint.
+    # Some languages have only one or two sites in this sample, so there are few articles to reprint.
     assert 0.3 < 1 - len(stories) / COUNT < 0.6
     kinds = Counter(page.kind for page in pages)
     assert set(kinds) == {"article", "again", "bulletin", "lost"}
@@ -72,9 +72,9 @@ def test_clusters_match_the_truth(pages: list[CrawledPage]) -> None:
     roots = assigned([page.text for page in pages], times_ms, [page.site for page in pages])
     shares = Truth(pages).counts(roots).where(np.ones(COUNT, bool))
     assert shares.positives > 1_000
-    # Little is learned about most sites yet; `python -m benchmarks day` scores first pages separately.
+    # Most sites have little learned boilerplate; `python -m benchmarks day` scores first pages separately.
     assert shares.precision > 0.9
-    # 0.87 was measured: boilerplate not learned yet lowers the resemblance of some pages to less than 0.66.
+    # 0.87 was measured: until boilerplate is learned, it lowers the resemblance of some pages below 0.66.
     assert shares.recall > 0.85
 
 

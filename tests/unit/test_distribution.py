@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta as b; b.build_wheel('dist'); b.build_sdist('dist')"
-# The crate is compiled, possibly on a busy machine.
+# Compiling the crate can take a long time on a busy machine.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_000)]
 COPIED = (
     "core",
@@ -103,7 +103,7 @@ def test_the_notice_names_versions_that_decide_fingerprints() -> None:
         assert f"\n{name} {version}, " in notice
 
 
-def test_the_locks_name_no_package_index_and_hash_everything() -> None:
+def test_lock_files_name_no_package_index_and_hash_everything() -> None:
     for path in (ROOT / "locks").iterdir():
         lines = path.read_text().splitlines()
         assert not [line for line in lines if "://" in line or line.startswith("--")]
@@ -112,7 +112,7 @@ def test_the_locks_name_no_package_index_and_hash_everything() -> None:
                 assert lines[number + 1].startswith("    --hash=sha256:")
 
 
-def test_the_locks_fulfil_the_project_file() -> None:
+def test_lock_files_satisfy_the_project_file() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     for name, chosen in (
@@ -128,7 +128,7 @@ def test_the_locks_fulfil_the_project_file() -> None:
         for text in [*project["dependencies"], *(each for extra in chosen for each in extras[extra])]:
             requirement = Requirement(text)
             versions = pinned.get(canonicalize_name(requirement.name), set())
-            assert versions, f"{requirement} is missing in locks/{name}.txt: run make lock"
+            assert versions, f"{requirement} is missing from locks/{name}.txt: run make lock"
             assert all(map(requirement.specifier.contains, versions))
 
 

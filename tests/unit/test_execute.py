@@ -1,4 +1,4 @@
-"""Errors of the server are raised in the operation that made the request, with either client."""
+"""Errors of the server are raised in the operation that made the request, by both kinds of client."""
 
 import asyncio
 import dataclasses
@@ -42,7 +42,7 @@ Answers = Callable[..., list[str]]
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """Return a function that queues the answers of a server, and returns the list of its requests."""
+    """Return a function that queues responses of a server, and returns the list of requests."""
 
     def answers(*queue: tuple[int, Any] | Exception) -> list[str]:
         left, asked = list(queue), list[str]()
@@ -124,7 +124,7 @@ def test_a_refusal_is_raised_in_the_outer_operation(answers: Answers) -> None:
     assert with_both_clients(lambda: carrying(found(), "news", BODY)) == 2 * [expected]
 
 
-def test_an_answer_is_cached_for_some_seconds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_is_cached_for_ten_seconds(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1_000.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     known = ServerCache()
@@ -156,7 +156,7 @@ def test_a_failed_refresh_is_retried(answers: Answers) -> None:
     assert asked == 2 * ["POST /news/_refresh"]
 
 
-def test_a_client_without_an_owner_gets_none() -> None:
+def test_asking_a_missing_owner_returns_none() -> None:
     def asked() -> Requests[Any]:
         return (yield AskOwner(text="some text", site=None))
 
@@ -176,7 +176,7 @@ def test_a_failed_search_closes_its_point_in_time(answers: Answers) -> None:
         with pytest.raises(ServerError, match="refused on purpose"):
             list(hit_pages(client, "news", BODY))
         assert asked == expected
-        # If the server does not answer, it gets no request to close the point in time.
+        # A server that does not respond is not asked to close the point in time.
         asked = answers((200, {"id": "point"}), (200, page), elastic_transport.ConnectionError("gone"))
         with pytest.raises(ServerError, match="no server answers"):
             execute(client, all_hits("news", BODY))

@@ -110,7 +110,7 @@ def test_the_estimate_is_near_the_exact_resemblance() -> None:
     assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.05
 
 
-def test_other_figures_in_a_template_prevent_agreement() -> None:
+def test_different_figures_in_a_template_prevent_agreement() -> None:
     template = (
         "The shipping forecast says {} knots and high waves in the northern bay until the evening. Boats with"
         " a low board should stay in the harbour until {} o'clock, says the pilot on duty at the light tower."
@@ -193,9 +193,9 @@ def judge(comparison: Any, one: ArticleState, other: ArticleState, gap_ms: int |
         (FAR, {}, {}, Outcome.APART),
         (NEAR, {"text_is_same": False}, {}, Outcome.TEXT_CHANGED),
         (NEAR, {"seq": 1}, {"seq": 2, "to_other_root": FROM_ROOT}, Outcome.FAR_FROM_ROOT),
-        # Only the later article chose between roots.
+        # Only the later article could choose between the two roots.
         (NEAR, {"seq": 2}, {"seq": 1, "to_other_root": FROM_ROOT, "root": "c"}, Outcome.UNEXPLAINED),
-        # The order in which the texts arrived counts, although an article may have been indexed again.
+        # The texts are in the order in which they first arrived, even if an article was indexed again.
         (NEAR, {"seq": 3, "node_seq": 1}, {"seq": 2, "root": "c"}, Outcome.OTHER_ROOT),
         (NEAR, {"seq": 1}, {"seq": 2}, Outcome.UNEXPLAINED),
         (NEAR, {"seq": 1, "indexed": ["0" * 16]}, {"seq": 2}, Outcome.SATURATED),

@@ -282,7 +282,7 @@ def test_a_retention_of_zero_is_refused() -> None:
 
 def test_a_forest_is_not_an_index_of_articles() -> None:
     mapping = forest_index(meta={"format": 4})["mappings"]
-    # Even if it has been given the fields of articles.
+    # This holds even if the forest has the fields of articles.
     mapping["properties"] |= article_index(Fields())["mappings"]["properties"]
     with pytest.raises(IndexNotReady, match="'esdedup-forest' is a forest, which holds no articles"):
         check_mappings({"esdedup-forest": mapping}, Fields())

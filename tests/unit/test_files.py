@@ -55,7 +55,7 @@ def test_lines_are_read_with_their_positions(tmp_path: Path) -> None:
         (b'{"id": "a", "x": ' + b'{"x":' * 500 + b"1" + b"}" * 500 + b"}", "nested too deeply"),
     ],
 )
-def test_invalid_lines_do_not_stop_the_reading(tmp_path: Path, line: bytes, reason: str) -> None:
+def test_invalid_lines_do_not_stop_reading(tmp_path: Path, line: bytes, reason: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(line + b'\n{"id": "good", "text": "\\ud83d\\ude00"}\n')
     bad, good = read(path)
@@ -78,7 +78,7 @@ def test_an_id_that_is_also_a_field_is_kept(tmp_path: Path) -> None:
 
 
 def test_rejected_articles_are_not_kept_in_memory(tmp_path: Path) -> None:
-    """Neither the rejections nor the buffer before the first article hold them."""
+    """Neither the rejections nor the buffer that is used before the first article hold them."""
     path = tmp_path / "a.gz"
     bad = b'{"id": "a", "text": "' + b"x" * 1_000_000 + b"\n"
     bad += b'{"text": "' + b"x" * 1_000_000 + b'"}\n'
@@ -211,7 +211,7 @@ def test_only_the_latest_ids_are_remembered() -> None:
     assert seen.add("0")
 
 
-def test_an_id_takes_less_than_16_bytes() -> None:
+def test_a_seen_id_takes_less_than_16_bytes() -> None:
     count = 20_000
     tracemalloc.start()
     try:
@@ -315,7 +315,7 @@ def test_errors_in_an_array_are_rejected_separately(tmp_path: Path, monkeypatch:
     ]
     found = records_of(tmp_path / "b.json", b'[{"id": 1},\n{"id": 2}')
     assert fields(found) == [{"id": 1}, {"id": 2}, "cannot be read from here on: the JSON array has no end"]
-    # The opening bracket is the last byte that is read of a long line.
+    # Of this long line, only the bytes up to the opening bracket are read.
     monkeypatch.setattr("esdedup.ingest.records.MAX_ARTICLE_BYTES", 20)
     assert fields(records_of(tmp_path / "c.json", b" " * 20 + b'[{"id": 1}]')) == [{"id": 1}]
 
@@ -372,7 +372,7 @@ def test_unnamed_columns_are_dropped_and_duplicates_numbered(tmp_path: Path) -> 
 def test_an_article_that_is_too_long_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """The whole article is never in memory, neither compressed nor decompressed."""
+    """The whole article is never in memory, whether compressed or decompressed."""
     monkeypatch.setattr(records, "MAX_ARTICLE_BYTES", 20_000)
     long = "x" * 4_000_000
     contents = {

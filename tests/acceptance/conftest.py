@@ -53,7 +53,7 @@ def run_in(directory: Path, of: str | None = None) -> Run:
 
     Args:
         directory: The working directory.
-        of: The address of the server in the environment.
+        of: The server's address, set in the environment.
     """
 
     def run(
@@ -137,14 +137,14 @@ def window(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 @pytest.fixture(scope="session")
 def site(es: Elasticsearch, elasticsearch_url: str, unchanged: tuple[str, str]) -> Iterator[SampleSite]:
-    """Pages of the sample's articles, for all tests that only read."""
+    """Pages with the sample's articles, shared by all tests that only read."""
     with sample_site(es, elasticsearch_url, *unchanged) as site:
         yield site
 
 
 @pytest.fixture(scope="session")
 def quoted(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
-    """Pages of a story that has excerpts, and of a placeholder."""
+    """Pages with a story that has excerpts, and with a placeholder."""
     with new_names(es) as name:
         index, forest = name("quoted"), name("forest")
         with Dedup(es, forest=forest) as dedup:

@@ -1,4 +1,4 @@
-"""The page of an article and the comparison of two, in a real browser: wide and narrow, in both languages."""
+"""The article page and the comparison of two articles in a browser: wide and narrow, in both languages."""
 
 import dataclasses
 import re
@@ -132,7 +132,7 @@ def test_a_link_compares_a_version_with_the_article(site: SampleSite, visit: Vis
     assert page.get_by_text(words["only in A"]).is_visible()
     marks = page.locator(".text del, .text ins")
     assert marks.count()
-    # Without the other article's passages, it equals the article's text, except for white space.
+    # Without the other article's passages, the marked text equals the article's, except for white space.
     whole = {
         without: page.locator(".text").evaluate(
             """(box, without) => [...box.childNodes]
@@ -162,7 +162,7 @@ def test_any_two_articles_can_be_compared(site: SampleSite, visit: Visit) -> Non
     assert page.locator(".side .source").all_inner_texts() == [sources[1], sources[3]]
     # The search is kept.
     assert page.get_by_role("searchbox").input_value() == "the"
-    # Another article can be chosen by the address of its page; this one belongs to another story.
+    # Any article can be chosen by the address of its page, even one that belongs to another story.
     one, other = site.largest
     page.goto(f"{site.address}/article?id={other}")
     elsewhere = page.url

@@ -42,7 +42,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]:
-    """Feed texts to a new index in order, each dated to its day in January 2026."""
+    """Feed texts to a new index in order, each published on the given day of January 2026."""
 
     def feed(
         texts: Mapping[str, str | dict[str, str]],
@@ -178,7 +178,7 @@ def test_outcomes_of_pairs_in_an_index(online: Run, es: Elasticsearch, feed: Any
     root, leaf = found["one"], found["other"]
     assert (root["node"], root["live_leaves"], root["to_root"]) == ("live", 1, None)
     assert (leaf["node"], leaf["root_node"], leaf["root"]) == ("live", "live", root["fingerprint"])
-    # The first article that arrived with that text.
+    # `to_root` names the first article that arrived with the root's text: "a", not its copy.
     assert leaf["to_root"]["article"] == "a"
     assert (leaf["neighbour"]["article"], leaf["neighbour"]["way"]) == ("a", "root")
     assert leaf["to_root"]["way"] == "root"
@@ -240,7 +240,7 @@ def test_clusters_that_contradict_the_comparison_are_explained(
 
 
 PAGE = "https://news.example/2026/11/ferry"
-# Each has most of the version before it; the third has half of the first. Neither resembles the first enough.
+# Each has most of the version before it; v3 has half of v1. Neither v2 nor v3 resembles v1 enough to be near.
 VERSIONS = [" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 9)]
 
 
@@ -253,7 +253,7 @@ def test_explain_names_versions_of_an_article(online: Run, feed: Any, explain: A
     for one, other in (("v1", "v2"), ("v2", "v1"), ("v3", "v1")):
         found = explain(one, other, index, forest)
         assert (found["outcome"], found["comparison"]["rule"]) == ("together", "version")
-    # The latest version decided, not the first.
+    # v3 joined as a version of v2, the latest version, not of v1.
     assert found["one"]["neighbour"]["article"] == "v2"
     assert [found["one"][each]["way"] for each in ("neighbour", "to_root")] == ["address"] * 2
     people = online("explain", "v3", "v1", "--index", index, "--forest", forest)
@@ -261,7 +261,7 @@ def test_explain_names_versions_of_an_article(online: Run, feed: Any, explain: A
     assert "They have the same address or id, and the later text has enough of the earlier one" in words
     assert "it may join as a version of its article" in words
     assert "it may not join" not in words
-    # An unrelated text had replaced the article at that address.
+    # "late" has half of v1, but an unrelated text ("x") had replaced the article at their address.
     assert explain("v1", "late", index, forest)["outcome"] == "unexplained"
 
 
@@ -370,7 +370,7 @@ def test_explain_lists_other_indices(es: Elasticsearch, feed: Any, explain: Any,
     new, _ = feed({"x": SAMPLE[0], "y": SAMPLE[1], "a": FIRST}, profile=CLASSIC)
     for index in (old, new):
         es.indices.put_alias(index=index, name=alias)
-    es.indices.put_mapping(index=new, meta={})  # as before indices stored the name of their forest
+    es.indices.put_mapping(index=new, meta={})  # older indices do not store the name of their forest
     found = explain("a", "b", alias, forest)
     assert found["outcome"] == "other_profiles"
     assert (found["one"]["index"], found["one"]["also_in"]) == (new, [old])
@@ -391,9 +391,10 @@ def test_explain_reports_other_profiles_and_texts(es: Elasticsearch, feed: Any, 
 
 
 def test_an_article_that_stays_without_a_fingerprint(online: Run, feed: Any, explain: Any) -> None:
-    """When it arrived, an override made all but one word boilerplate; that override is gone now."""
+    """When the article arrived, an override made all but one word boilerplate; the override is gone now."""
     notice = "No part of this article may be copied without the consent of its publisher."
-    # `verified` would use its content hash. Without the word "Photo", it would not be remembered.
+    # `verified` would make a fingerprint from the content hash of "notice". Without the word "Photo", that
+    # content hash would not be remembered.
     index, forest = feed(
         {"notice": f"{notice}\n\nPhoto", "only": notice, "a": FIRST},
         profile=CLASSIC,

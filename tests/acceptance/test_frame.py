@@ -17,7 +17,7 @@ from tests.support.forests import ARTICLES, feed
 from tests.support.names import Names
 
 SWITCH = {"en": "中文", "zh": "English"}
-# The rules of WCAG and the ones that axe calls best practice.
+# The WCAG rules, and the rules that axe calls best practice.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -81,7 +81,7 @@ def test_the_language_is_switched_and_kept(
         assert page.url == before
         assert page.locator("h3").all_inner_texts() == titles
         assert page.locator("html").get_attribute("lang") != language
-        # An article is marked with its own language, not that of the interface.
+        # An article is marked with its own language, not with the interface's.
         is_chinese = re.search("[一-龥]", titles[0])
         assert page.locator(".text").get_attribute("lang") == ("zh" if is_chinese else "")
         page.goto(site.address)

@@ -91,7 +91,7 @@ def test_verify_repairs_a_missing_node(
     assert roots(es, index) == before
 
 
-# A log drops expired nodes together with their document: see `tests/integration/test_log.py`.
+# A log deletes expired nodes with the document that contains them: see `tests/integration/test_log.py`.
 @pytest.mark.parametrize("lookup", ["search"])
 def test_expire_deletes_expired_nodes(online: Run, run: Run, es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed

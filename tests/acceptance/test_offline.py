@@ -103,7 +103,7 @@ def test_feed_dates_are_parsed_and_others_counted(run: Run, caplog: pytest.LogCa
         return run("cluster", "-", "--time-field", "at", stdin=lines.encode()).err
 
     errors = errors_of("Thu, 01 Jan 2026 08:00:00 GMT", "Sun, 01 Mar 2026 08:00:00 +0100")
-    # The second article came after the retention, so it is a root, too.
+    # The first cluster had expired when the second article arrived, so that article is a root, too.
     assert "2 clustered, 0 failed, 2 roots\n" in errors
     errors = errors_of("01.01.2026", None, 1_767_225_600, "2026-01-01")
     assert "4 clustered, 0 failed, 1 roots, 3 undated\n" in errors
@@ -120,7 +120,7 @@ def test_fingerprint_prints_the_representatives_of_a_text(run: Run) -> None:
     sentences = ["short one", "the ferry line has ordered four electric ships for its crossing"]
     assert [each["passage"] for each in shown["representatives"]] == [*sentences, None]
     assert len(shown["fingerprint"]) == 32
-    # Two halves for each sentence, and one minhash.
+    # Two keys for each sentence, and one for the minhash.
     assert len(shown["bands"]) == 5
     shown = run("fingerprint", "--json", "--profile", "classic", stdin=text).json
     assert [each["passage"] for each in shown["representatives"]] == sentences[1:]
@@ -424,7 +424,7 @@ def test_a_smaller_maximum_distance_gives_more_clusters(run: Run, tmp_path: Path
     assert made.out == run("cluster", "news.jsonl", "--profile", "classic").out
 
 
-def test_a_higher_resemblance_gives_more_clusters(run: Run, tmp_path: Path) -> None:
+def test_a_higher_resemblance_threshold_gives_more_clusters(run: Run, tmp_path: Path) -> None:
     (tmp_path / "news.jsonl").write_text("".join(json.dumps(each) + "\n" for each in sample.articles(120)))
     roots = []
     for resemblance in ("0.4", "0.66", "0.95"):

@@ -158,7 +158,7 @@ def test_a_second_process_waits_for_the_forest(
 def test_an_interrupted_index_command_can_be_run_again(
     online: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
 ) -> None:
-    """After Ctrl-C and kill -9, the next run ends with the roots of an undisturbed run."""
+    """After Ctrl-C and kill -9, the next run produces the roots of an uninterrupted run."""
     whole, broken, forests = index_name("whole"), index_name("broken"), [index_name("f1"), index_name("f2")]
     articles = [
         {"id": f"a{n}", "text": f"{LONG} {n // 3} {n // 3 * 7919} {'!' * (n % 3)}"} for n in range(2_400)
@@ -206,7 +206,7 @@ def test_an_interrupted_index_command_can_be_run_again(
     assert len(found[0]) == 2_400
 
 
-@pytest.mark.parametrize("is_away", [False, True], ids=["server answers", "server is away"])
+@pytest.mark.parametrize("hangs", [False, True], ids=["server responds", "server hangs"])
 @pytest.mark.parametrize(
     ("command", "request_of_it", "number"),
     [
@@ -215,7 +215,7 @@ def test_an_interrupted_index_command_can_be_run_again(
         ("verify --index", b"/_pit", signal.SIGINT),
     ],
 )
-def test_commands_end_soon_after_a_signal(
+def test_commands_exit_soon_after_a_signal(
     online: Run,
     run: Run,
     es: Elasticsearch,
@@ -223,7 +223,7 @@ def test_commands_end_soon_after_a_signal(
     index_name: Names,
     command: str,
     request_of_it: bytes,
-    is_away: bool,
+    hangs: bool,
     number: int,
 ) -> None:
     """The command says how to continue, and releases the forest."""
@@ -235,7 +235,7 @@ def test_commands_end_soon_after_a_signal(
         online("adopt", index, "--forest", forest)
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
-    with pausing(elasticsearch_url, request_of_it, pauses=is_away) as server:
+    with pausing(elasticsearch_url, request_of_it, pauses=hangs) as server:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-c", program, *command.split()),
@@ -263,7 +263,7 @@ def test_commands_end_soon_after_a_signal(
     assert again.code == 0
 
 
-def test_ctrl_c_during_imports_ends_silently() -> None:
+def test_ctrl_c_during_imports_exits_silently() -> None:
     program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     # The next import raises SIGINT.
     program += "from esdedup.cli import main\n"
@@ -294,7 +294,7 @@ def test_few_articles_are_indexed_while_input_stays_open(
     assert es.count(index=index)["count"] == 3
     # Give the command time to receive the response.
     time.sleep(1)
-    # The reading thread is blocked on input and must not disturb the exit.
+    # The reading thread is blocked on input and must not prevent the exit.
     feed.send_signal(signal.SIGTERM)
     try:
         feed.wait(60)

@@ -138,7 +138,7 @@ def test_explain_uses_the_signatures_that_decided_the_roots(online: Run, fed: tu
         [f"{MENU}\n\n{MAIL}", RIGHTS],
         [VALLEY_RIGHTS],
     )
-    # Computed today, the signatures would be equal; as stored, the later article is an excerpt of the other.
+    # Signatures computed now would be equal; by the stored ones, the later article is an excerpt.
     assert (found["outcome"], found["same_cluster"], compared["rule"]) == ("together", True, "excerpt")
     assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
     people = online("explain", "early", "late", *options).out
@@ -203,7 +203,7 @@ def test_fingerprint_shows_left_out_passages(online: Run, run: Run, fed: tuple[s
         "passages": 6,
         "of_passages": 12,
     }
-    # The fingerprint is that of the article alone.
+    # The fingerprint covers only the article.
     assert (
         learned["fingerprint"] == run("fingerprint", "--json", stdin=article(7).encode()).json["fingerprint"]
     )

@@ -49,7 +49,7 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
-    """The address of pages for the sample and four odd articles."""
+    """The address of pages that show the sample and four odd articles."""
     index, forest = "test-pages", "test-pages-forest"
     es.options(ignore_status=404).indices.delete(index=[index])
     es.options(ignore_status=404).indices.delete(index=[forest])
@@ -191,7 +191,7 @@ def test_odd_articles_are_displayed_safely(site: str, page: Page) -> None:
     with page.expect_navigation():
         page.locator(".row h2 a").first.click()
     assert SCRIPT in page.locator("h1").inner_text()
-    # The page shows the visible text, which is also what is fingerprinted.
+    # The page shows the visible text, from which the fingerprint is also computed.
     shown = page.locator(".text").inner_text().strip()
     assert shown == "bold The ferry to the outer islands runs again from Monday, they say. &"
     assert page.title() != "caught"
@@ -243,7 +243,7 @@ def test_pages_tolerate_unknown_and_empty_parameters(site: str) -> None:
         urllib.request.urlopen(f"{site}/api/v1/list", data=b"{}")
 
 
-def test_the_pages_listen_on_the_given_host_only(site: str, elasticsearch_url: str, tmp_path: Path) -> None:
+def test_the_pages_listen_only_on_the_given_host(site: str, elasticsearch_url: str, tmp_path: Path) -> None:
     options = ("--index", "test-pages", "--url", elasticsearch_url, "--host", "127.0.0.2")
     with served(*options) as address:
         assert address.startswith("http://127.0.0.2:")
@@ -433,7 +433,7 @@ PARTS = [
     ),
     *("<button>", "<select hidden>", "<dd hidden>", "<dl>", "<h1>", "<h2 hidden>", "<br hidden>", "<video>"),
 ]
-# A text node is shown if it has a rectangle with a width; the contents of form controls have none.
+# A text node is shown if it has a rectangle with a width; text in form controls has no rectangle.
 SHOWN = """documents => documents.map(html => {
   const frame = document.body.appendChild(document.createElement("iframe"))
   const inner = frame.contentDocument

@@ -30,7 +30,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
             {"id": "good", "text": "a good one " + LONG},
             {"id": "good", "text": "a second one of that id " + LONG},
         ).splitlines(),
-        # These are accepted.
+        # The following articles are accepted.
         *lines(
             {"id": "empty", "text": ""},
             {"id": "signs", "text": "!!! ???"},

@@ -29,7 +29,7 @@ PATIENCE_S = 60.0
 
 
 class _Elasticsearch(http.server.BaseHTTPRequestHandler):
-    """Echoes each request; holds back the answer to `/slow` until `may_answer` is set."""
+    """Echoes each request; holds back the response to `/slow` until `may_answer` is set."""
 
     received = threading.Event()
     may_answer = threading.Event()
@@ -140,7 +140,8 @@ def test_the_sidecar_serves_tls(elasticsearch: str, tmp_path: Path) -> None:
             http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=trusting)
         ) as connection:
             assert get(connection, "/healthz")[0] == 200
-        # The library needs this authority to accept the certificate. No forest is served here, hence the 503.
+        # The library accepts the certificate only if it trusts this authority. The response is 503, because
+        # this sidecar owns no forest.
         url = f"https://{host}:{port}"
         with pytest.raises(SidecarUnavailable, match="503 "):
             enrich_through(url, trusting=Path(certificate))

@@ -1,4 +1,4 @@
-"""The visible text of markup is compared with what a browser shows with scripts disabled."""
+"""The visible text of markup, compared with the text that a browser shows with scripts disabled."""
 
 import re
 
@@ -42,7 +42,7 @@ SAME = [
     "<script><!--<script></script>a</script><p>b",
     "3 < 5 and 7 > 6<p>a < b &lt;b&gt;",
 ]
-# The visible text that differs from what a browser shows, with the reason.
+# Markup whose visible text differs from a browser's: the expected text, and the reason.
 OTHER = {
     "<select><option>April</select>c": ("c", "options are not part of an article"),
     "<noscript><p>Turn scripts on</p></noscript>c": ("c", "readers have scripts enabled"),

@@ -30,7 +30,7 @@ def lookup() -> Lookup:
 
 @pytest.fixture(scope="session")
 def sampled(es: Elasticsearch, unchanged: tuple[str, str]) -> Iterator[Sampled]:
-    """Creates the read-only originals of `fed`, once for each profile and look-up."""
+    """Creates the read-only originals that `fed` clones, once for each profile and look-up."""
     with new_names(es) as name:
 
         @functools.cache
@@ -48,7 +48,7 @@ def sampled(es: Elasticsearch, unchanged: tuple[str, str]) -> Iterator[Sampled]:
 def fed(
     es: Elasticsearch, index_name: Names, sampled: Sampled, profile: Profile, lookup: Lookup
 ) -> tuple[str, str]:
-    """An index of the sample's articles, and its forest: clones, which take a tenth of the time."""
+    """An index of the sample's articles, and its forest: cloning takes a tenth of the time of feeding."""
     copies = index, forest = index_name("articles"), index_name("forest")
     for original, copy in zip(sampled(profile, lookup), copies, strict=True):
         es.indices.clone(index=original, target=copy, settings={"index.blocks.write": None})

@@ -57,7 +57,7 @@ DAYS = 3
 def stored(es: Elasticsearch, index_name: Names, articles: list[dict[str, Any]] = ARTICLES) -> str:
     """Index articles without esdedup, and return the alias of their daily indices.
 
-    Each index has every third article, so that the order by time alternates between the indices.
+    Consecutive articles are in different indices, so that the order by time alternates between the indices.
     """
     days = [index_name(f"day-{number}") for number in range(DAYS)]
     alias = f"{days[0]}-alias"
@@ -166,7 +166,7 @@ def test_a_template_of_other_indices_stays_unchanged(
         assert es.indices.get_index_template(name=name) == before
         (text,) = (each.getMessage() for each in caplog.records if "applies to other indices too" in each.msg)
         assert f"such as {other}" in text
-        # The proposed template has the same contents, and the next run accepts it.
+        # The proposed template has the contents of the existing one, and the next run accepts it.
         command = shlex.split(text.partition("only: ")[2])
         put = json.loads(command[command.index("-d") + 1])
         assert put["priority"] == 4
@@ -195,7 +195,7 @@ def test_a_killed_run_can_be_continued(es: Elasticsearch, elasticsearch_url: str
     command = [sys.executable, "-m", "esdedup", "adopt", alias, *fields, "--source-field", "publisher"]
     command += ["--url", elasticsearch_url, "--forest", forest, "--wait", "60", "--json"]
     with_root = {"exists": {"field": "dedup.root"}}
-    # Killed twice by day, twelve times by night.
+    # The run is killed twice in `make test`, twelve times in `make nightly`.
     for least in range(1, len(ARTICLES), 200 if EFFORT <= 1 else 20):
         with subprocess.Popen([*command, "--rate", "100"], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
             deadline_s = time.monotonic() + 60
@@ -419,7 +419,7 @@ def test_copies_that_have_the_aliases_stay_unchanged(
     read_only(es, day, ARTICLES[:30], aliases=aliases)
     _, moved = adopted_into_copies(es, f"{day}-all", forest)
     assert moved == 3
-    # By the alias, which the copy has now; by the index, which has none; and by a pattern for both.
+    # Adopt again by the alias, which only the copy has now; by the index; and by a pattern for both.
     for name in (f"{day}-all", day, f"{day}*"):
         adoption, moved = adopted_into_copies(es, name, forest)
         assert (adoption.summary.read, moved) == (0, 0)

@@ -44,7 +44,7 @@ def index(es: Elasticsearch) -> Iterator[str]:
 
 
 class Ask(Protocol):
-    """Asks the application, as a browser or program would."""
+    """Sends a request to the application, as a browser or program would."""
 
     def __call__(self, path: str, query: str = "", **headers: str) -> Response: ...
 
@@ -81,7 +81,7 @@ def test_unchanged_responses_are_not_sent_again(ask: Ask) -> None:
     for unknown in ('"other"', "", tag[:-2]):
         assert ask(path, "size=3", if_none_match=unknown).json == first.json
     assert ask(path, "size=4").headers["etag"] != tag
-    # A static file has a tag, too; an error has none.
+    # A static file has an entity tag, too; an error has none.
     style = ask("/static/style.css")
     known = ask("/static/style.css", if_none_match=style.headers["etag"])
     assert (known.status, known.headers["cache-control"]) == (304, "private, no-cache")
@@ -103,7 +103,7 @@ def test_long_responses_are_compressed(ask: Ask) -> None:
     assert "content-encoding" not in short.headers
 
 
-def test_only_the_pages_of_named_origins_may_read(elasticsearch_url: str, index: str) -> None:
+def test_only_pages_of_allowed_origins_may_read_responses(elasticsearch_url: str, index: str) -> None:
     def status_of(origins: tuple[str, ...], origin: str) -> tuple[int, str | None]:
         given = Request(path=f"{PREFIX}/list", headers=CROSS_SITE | {"origin": origin})
         (response,) = requests(elasticsearch_url, index, [given], of={"origins": origins})
@@ -181,7 +181,7 @@ def test_explanations_are_in_the_requested_language(index: str, ask: Ask) -> Non
     assert all(fact["name"] and fact["value"] for fact in english.json["facts"])
     missing = ask(f"{PREFIX}/explanation", f"id={head}&other=none")
     assert (missing.status, missing.json["type"]) == (404, "urn:esdedup:problem:article_not_found")
-    # Each article may be in another index.
+    # The two articles may be in different indices.
     both = f"id={head}&index={index}&other={other}"
     assert ask(f"{PREFIX}/explanation", f"{both}&other_index={index}").json == english.json
     assert ask(f"{PREFIX}/explanation", f"{both}&other_index=none").status == 404

@@ -1,4 +1,4 @@
-"""Articles are found by fingerprint and root; `AsyncReader` answers as `Reader` does."""
+"""Articles are found by fingerprint and root; `AsyncReader` returns the same results as `Reader`."""
 
 import copy
 import dataclasses
@@ -111,7 +111,7 @@ def test_the_recipe_finds_near_texts_by_their_bands_alone(
     assert right > 0.7 * expected
 
 
-def test_the_values_of_another_program_are_shown(es: Elasticsearch, unchanged: tuple[str, str]) -> None:
+def test_values_written_by_another_program_are_shown(es: Elasticsearch, unchanged: tuple[str, str]) -> None:
     reader = Reader(es)
     index = f"{unchanged[0]}-odd"
     es.indices.create(

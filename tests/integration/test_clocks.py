@@ -131,7 +131,7 @@ def test_an_accepted_date_does_not_block_other_processes(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_a_forest_ahead_is_neither_fed_nor_expired(
+def test_feeding_and_expiry_refuse_a_forest_ahead_of_time(
     es: Elasticsearch,
     fed: tuple[str, str],
     trusting: Callable[[bool], None],
@@ -170,7 +170,7 @@ AGAIN = [{**each, "_id": f"again-{each['_id']}"} for each in FIRST[:20]]
 
 @pytest.fixture(scope="module")
 def undisturbed(es: Elasticsearch) -> Iterator[dict[str, str]]:
-    """The roots that the articles get under a right clock."""
+    """The roots that the articles get if the clock is right."""
     with new_names(es) as name:
         index = name("articles")
         with Dedup(es, forest=name("forest")) as dedup:
@@ -188,7 +188,7 @@ def test_a_repair_sets_the_forests_time_back(
     undisturbed: dict[str, str],
     is_expired: bool,
 ) -> None:
-    """Articles, including reprints, arrived under a clock that was three years ahead."""
+    """Articles, including reprints, arrived while the clock was three years ahead."""
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
@@ -210,7 +210,7 @@ def test_a_repair_sets_the_forests_time_back(
     assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(AGAIN) + len(SECOND))
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, LAST)
-    # The stories are the same, but roots made under the wrong clock have other names.
+    # The stories are the same, but roots made while the clock was wrong have other ids.
     named = {(root, undisturbed[article]) for article, root in roots(es, index).items()}
     assert len(named) == len(dict(named)) == len(set(undisturbed.values()))
     assert {root for root, other in named if root != other} <= {again[each["_id"]] for each in SECOND}
@@ -270,7 +270,7 @@ def test_a_feeding_process_deletes_expired_nodes(
     index, _ = ageing
     before = nodes(es, index.name).keys()
     with Dedup(es, forest=index.name, profile=CLASSIC, batch_size=1, expire_every_s=expire_every_s) as dedup:
-        # Some are deleted after each batch, leaves before roots.
+        # Some expired nodes are deleted after each batch, leaves before roots.
         assert len(list(dedup.enrich(ARTICLES[:6]))) == 6
     after = nodes(es, index.name).keys()
     assert before & after == (set() if expire_every_s else before)
@@ -345,7 +345,7 @@ def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name:
 
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
         dedup.setup(index)
-        # The first text arrives again and becomes a leaf; its former leaf has expired.
+        # The first text arrives again and becomes a leaf; the leaf that it had as a root has expired.
         old = [article(0, one, 1), article(1, near, 1), article(2, other, 5), article(3, one, 5)]
         feed(es, dedup, index, old, backfill=True)
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=30)) as dedup:

@@ -19,7 +19,8 @@ from tests.support.names import Names
 
 # The number of points that are tried at the same time, each with its own index and forest.
 SIDE_BY_SIDE = 4
-# A period has more pages than three batches, so pages that arrive again after a crash are still known.
+# The learner remembers the pages of a period. A period is longer than three batches, so pages that arrive
+# again after a crash are still known.
 LARGER_PACE = Pace(block_pages=64, period_records=800)
 
 
@@ -48,9 +49,9 @@ class State:
 def kill_points(requests: list[str], chance: random.Random, *, first: str) -> list[Point]:
     """Return points at which a run is killed: before a request, or after a write whose response is lost.
 
-    By night, these are all points. By day, they are two writes of different kinds: one whose address contains
-    `first`, after it was sent, and one before it is sent. A kill at a read has the same effect as one at the
-    next write.
+    In `make nightly`, return all such points. In `make test`, return two writes of different kinds: one whose
+    address contains `first`, after it was sent, and one before it is sent. A kill at a read has the same
+    effect as a kill at the next write.
     """
     before = [Point(signal=signal.SIGKILL, number=number) for number in range(1, len(requests) + 1)]
     kinds: dict[str, list[Point]] = {}
@@ -76,7 +77,7 @@ def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: 
     try:
         died = feed(dataclasses.replace(job, point=point))
         assert died.exit_code == -signal.SIGKILL
-        # The first of many pages are forgotten by now, and would be learned from once more.
+        # The earliest of many pages have been forgotten by now, and would be learned from once more.
         is_resumed = job.pace is not None and not job.learns_first
         again = feed(job.resumed(len(died.acknowledged)) if is_resumed else job)
         assert again.error is None
@@ -113,11 +114,11 @@ def test_a_feeder_killed_while_learning_learns_everything_once(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, learns_first: bool
 ) -> None:
     """Blocks and periods end within batches; after a period, outdated documents are deleted."""
-    # By night, use several blocks of the usual size.
+    # In `make nightly`, use several blocks of the usual size.
     count, batch_size, pace = (48, 3, Pace()) if exploring.EFFORT <= 1 else (400, 60, LARGER_PACE)
     if learns_first:
-        # Nothing may be forgotten, since learning starts from the beginning again. The last pages do not fill
-        # a block.
+        # No page may be forgotten, since the next process learns from all pages again. The last pages do not
+        # fill a block.
         pace = dataclasses.replace(pace, period_records=100_000, part_bytes=1_500)
         count = count * 3 // 4 - 1
 
@@ -137,7 +138,7 @@ def test_a_feeder_killed_while_learning_learns_everything_once(
         job = new_job()
         Dedup(es).setup(job.index)
         chance = exploring.new_random(f"learns first: {learns_first}")
-        # Other writes happen before or after learning.
+        # While articles are learned from, all writes are `_bulk` requests.
         points = kill_points(feed(job).requests, chance, first="_bulk")
         expected = State.of(es, job)
         assert expected == State.undisturbed(job)

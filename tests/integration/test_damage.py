@@ -39,7 +39,7 @@ class Tree(NamedTuple):
 
     root: StoredNode
     leaf: StoredNode
-    # Older than the root.
+    # The unrelated root, which is older than `root`.
     other: StoredNode
 
 
@@ -144,7 +144,7 @@ def page_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree)
 NODES_GONE: Damages = {
     root_gone: {
         *(ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE),
-        # If the root had several content hashes.
+        # Reported if the root had several content hashes.
         ViolationKind.STRAY_PAGE,
     },
     leaf_gone: {ViolationKind.NODE_GONE},
@@ -178,7 +178,7 @@ OF_EACH: Damages = {
 }
 
 
-# These are possible only where each node has its own document.
+# Damage that is possible only if each node has its own document.
 OF_DOCUMENTS = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
 
 
@@ -219,7 +219,7 @@ def test_damage_is_found_and_repaired(
     assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
-    # Articles have arrived again, perhaps in the next hour.
+    # Articles have arrived again, so their content hashes may have been seen later than before.
     after, earlier = (
         {(page, node): seen for page, node, seen in each} for each in (pages(es, forest), pages_before)
     )
@@ -257,7 +257,7 @@ def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, othe
 def test_damaged_hashes_without_a_fingerprint_are_repaired(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
-    """Each damage is done to two content hashes of its own, one of them of a short text."""
+    """Each kind of damage is done to two content hashes, one of which belongs to a short text."""
     damages = {
         "Ok": bare_page_missing,
         "No": bare_page_damaged,
@@ -359,7 +359,7 @@ def test_wrongly_typed_values_break_neither_reading_nor_maintenance(
             assert reader.timeline(index, reader.article(index, article).root or "").steps
 
     without_root: list[str] = []
-    # Elasticsearch indexes these as the whole numbers 1 and 1,000.
+    # Elasticsearch indexes these values as the whole numbers 1 and 1,000.
     for value in (1.5, "1e3"):
         article = damage(0, "seq", value)
         assert_listed()

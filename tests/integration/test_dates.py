@@ -31,7 +31,7 @@ ARTICLES = {
 
 @pytest.fixture
 def index(es: Elasticsearch, index_name: Names) -> str:
-    """An index of a cluster with the dates of `ARTICLES`, in order of arrival, and an older article."""
+    """An index with a cluster whose articles have the dates of `ARTICLES`, and with an older article."""
     name = index_name("dates")
     with Dedup(es, forest=index_name("forest")) as dedup:
         dedup.setup(name)
@@ -194,9 +194,9 @@ def test_dates_are_parsed_by_the_format_of_the_mapping(
 
 
 def test_adoption_uses_the_times_that_elasticsearch_sorts_by(es: Elasticsearch, index_name: Names) -> None:
-    """A story has an article a day, each in an index with another format; other articles have unset dates.
+    """A story has an article for each day, each in an index with a different date format.
 
-    All dates are within the retention after the first.
+    Other articles have unset dates. All dates are within one retention of the first date.
     """
     indices = []
     for days, (time_format, how) in enumerate(FORMATS.items(), 1):

@@ -132,7 +132,7 @@ def test_an_invalid_id_rejects_only_its_article(es: Elasticsearch, index_name: N
     assert set(roots(es, index)) == {"good", "7"}
 
 
-def test_an_update_leaves_no_fingerprint_of_the_former_text(es: Elasticsearch, index_name: Names) -> None:
+def test_an_update_leaves_no_fingerprint_of_the_previous_text(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)

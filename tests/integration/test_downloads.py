@@ -33,13 +33,13 @@ ODD: list[dict[str, Any]] = [
     {
         "id": "control",
         "title": "a\u0000b\u000bc\ufffe",
-        "text": "Control characters are in this title, three.",
+        "text": "This title contains three control characters.",
     },
-    {"id": "script", "title": "A link", "text": "This link is none at all.", "url": "javascript:alert(1)"},
+    {"id": "script", "title": "A link", "text": "This link runs a script.", "url": "javascript:alert(1)"},
     {
         "id": "mail",
         "title": "-1",
-        "text": "Dates as in mails.",
+        "text": "This date has the format used in email.",
         "published_at": "Sat, 21 Nov 2026 08:00:00 GMT",
     },
     {"id": "no-date", "title": "@x", "text": "Somebody forgot the date.", "published_at": "yesterday"},
@@ -93,7 +93,7 @@ def test_the_feed_has_an_item_for_each_row(es: Elasticsearch, elasticsearch_url:
     assert itself is not None
     assert itself.get("href") == "http://localhost:8000/feed.rss?size=100"
     assert channel.findtext("link") == "http://localhost:8000/"
-    # The feed's tag is the same while nothing is new. A feed may have search words.
+    # The feed's entity tag changes only when there are new articles. A feed can be limited by search words.
     assert ask(elasticsearch_url, index, "/feed.rss", "size=100").headers["etag"] == answer.headers["etag"]
     narrowed = ET.fromstring(ask(elasticsearch_url, index, "/feed.rss", "q=harbour&dedup=false").content)
     guids = [each.text or "" for each in narrowed.iter("guid")]
@@ -237,11 +237,11 @@ def test_too_many_exports_at_once_are_refused(
 
 
 def test_lone_surrogates_are_replaced(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
-    """Another program has indexed them; UTF-8 cannot encode them."""
+    """Another program has indexed lone surrogates, which UTF-8 cannot encode."""
     dedup = {"root": "half", "seq": 10**6, "published": 1_790_000_000_000, "fingerprint": "f"}
     article = {"title": "a\ud800b", "text": "c\udfff", "source": "\ud83d", "author": {"\ud800": "\ud800"}}
     target = f"/{index}/_doc/half?refresh=true"
-    # As escapes, which Elasticsearch accepts.
+    # Send the surrogates as JSON escapes, which Elasticsearch accepts.
     body = json.dumps(article | {"dedup": dedup})
     headers = {"content-type": "application/json", "accept": "application/json"}
     es.transport.perform_request("PUT", target, headers=headers, body=body)

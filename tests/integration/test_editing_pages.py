@@ -123,7 +123,7 @@ def test_only_the_chosen_article_with_an_id_changes(pages: Pages) -> None:
     older, newer = pages.index, f"{pages.index}-newer"
     with Dedup(pages.es, forest=pages.forest) as dedup:
         dedup.setup(newer, editorial=True)
-        # In this index, each id belongs to another article.
+        # In this index, each id belongs to a different article.
         turned = [*reversed(list(sample.articles(40)))]
         ids = [each["id"] for each in sample.articles(40)]
         feed(pages.es, dedup, newer, [{**each, "_id": id_} for id_, each in zip(ids, turned, strict=True)])
@@ -172,7 +172,7 @@ def test_pages_of_other_sites_cannot_edit(pages: Pages) -> None:
     body = urlencode({"kind": "merge", "id": one, "to": other}).encode()
     for foreign in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
         given = Request(path="/edit", method="POST", headers=FORM | NAMED | foreign, body=body)
-        # They are refused even if the site may read the answers.
+        # Edits are refused even if the site may read the responses.
         for origins in ((), ("*",)):
             (answer,) = pages.send(given, origins=origins)
             assert answer.status == 403

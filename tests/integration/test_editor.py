@@ -93,7 +93,7 @@ class Model:
             name: each["dedup"].get("fingerprint", each["dedup"]["root"]) for name, each in documents.items()
         }
         root = {name: each["dedup"]["root"] for name, each in documents.items()}
-        # The stories of texts and of trees, for present and future articles.
+        # The stories of texts and of trees, for current and future articles.
         of_text: dict[str, object] = {}
         of_root: dict[str, object] = {each: each for each in root.values()}
 
@@ -194,7 +194,7 @@ def test_an_edit_killed_at_any_request_is_completed(newsroom: Newsroom) -> None:
     before = newsroom.stories()
     scope = ForestScope(given_forest=newsroom.forest)
     request = EditRequest(kind="merge", ids=(other,), to=one)
-    # Kill the edit at every fifth request by day, at each by night.
+    # Kill the edit at every fifth request in `make test`, at every request in `make nightly`.
     for number in range(0, 100, 1 if EFFORT > 1 else 5):
         made = len(newsroom.editor.history(newsroom.index).edits)
         try:
@@ -236,7 +236,7 @@ def test_a_later_article_belongs_to_the_merged_story(newsroom: Newsroom) -> None
     assert one in {row.id for row in similar.rows}
 
 
-# If a text arrived again after its story had expired, it would begin another story.
+# The retention is long, because a text that arrives again after its story has expired begins another story.
 @pytest.mark.parametrize("newsroom", [3_650], indirect=True)
 def test_a_sidecar_notices_edits_without_notification(newsroom: Newsroom, elasticsearch_url: str) -> None:
     one, other, _ = three_stories(newsroom)
@@ -295,7 +295,7 @@ def test_edits_never_change_roots(newsroom: Newsroom) -> None:
     assert {name: each["dedup"]["root"] for name, each in newsroom.documents().items()} == roots
 
 
-def test_a_merged_story_is_found_by_its_former_root(newsroom: Newsroom) -> None:
+def test_a_merged_story_is_found_by_its_previous_root(newsroom: Newsroom) -> None:
     one, other, _ = three_stories(newsroom)
     root = newsroom.stories()[other]
     newsroom.edit("merge", other, to=one)
@@ -364,7 +364,7 @@ def test_setup_enables_editing_for_all_indices_of_an_alias(es: Elasticsearch) ->
                 some = list(articles(60))[at::2]
                 actions = ({"_index": day, "_id": each["id"], "_source": each} for each in some)
                 helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
-            # Neither is the write index of the alias.
+            # Neither index is the write index of the alias.
             es.indices.put_alias(index=days, name=alias)
             dedup.setup(alias, editorial=True)
             newsroom = Newsroom(es, alias, forest, dedup, Editor(es, forest=forest))

@@ -239,7 +239,7 @@ def test_articles_with_custom_routing_get_stories(es: Elasticsearch) -> None:
             assert not newsroom.violations()
 
 
-def test_edits_of_the_former_single_document_still_count(newsroom: Newsroom) -> None:
+def test_edits_in_the_old_single_document_still_count(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     (made,) = newsroom.editor.history(newsroom.index).edits

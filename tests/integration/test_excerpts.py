@@ -66,7 +66,7 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
 
 
 def whole_of(corpus: Corpus, root: str) -> str | None:
-    """Return the root that a root is a part of: by its own link, else by the oldest link to it."""
+    """Return the root that a root is a part of: by its own link, otherwise by the oldest link to it."""
     articles = corpus.clusters[root].values()
     later = {
         article_id: article
@@ -255,5 +255,5 @@ def test_excerpts_need_no_additional_request(corpus: Corpus, es: Elasticsearch) 
     part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
     searches: list[Search] = []
     execute(es, noting(versions(Scope(), corpus.index, part), searches))
-    # The article; then its versions, its excerpts, titles of short texts, and the quoted story.
+    # First a search for the article; then for its versions, excerpts, short texts' titles and quoted story.
     assert [len(each.bodies) for each in searches] == [1, 4]

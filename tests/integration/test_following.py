@@ -51,7 +51,11 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def taken(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[int, ...] | None]:
-    """Return the nodes taken over, the documents read then and before; None if the forest was reloaded."""
+    """Return a function that parses the log.
+
+    It returns the number of nodes taken over, and of documents read at and before the takeover; None if the
+    forest was reloaded.
+    """
     caplog.set_level(logging.INFO, "esdedup")
 
     def last() -> tuple[int, ...] | None:
@@ -214,7 +218,7 @@ def test_a_standby_survives_every_failure(
     with opened(es, forest) as store:
         for start in range(0, 3_000, 1_000):
             arrive(store, range(start, start + 1_000))
-        # It pauses after the failure.
+        # The standby pauses after the failure.
         follow(standby)
         assert standby._copy is None
         assert standby._next_look_s - time.monotonic() > module._PAUSE_S / 2

@@ -63,7 +63,7 @@ def test_assignments_stay_right_after_a_failed_write(
     def between(request: Sent, send: Send) -> Answer:
         if not fails or request.operation != "_bulk":
             return send()
-        # The state and two nodes; a log has all of them in one document.
+        # The state and two nodes; a log stores all three in one document.
         assert len(request.items) == (1 if lookup["lookup"] == "memory" else 3)
         if written:
             send(b"".join(request.items[:written]))

@@ -182,7 +182,7 @@ def test_a_used_async_reader_is_refused_in_a_child(elasticsearch_url: str, small
 def test_a_child_cannot_continue_a_stream_of_its_parent(
     elasticsearch_url: str, index_name: Names, flush_interval_s: float | None
 ) -> None:
-    """This includes deletions, which need no request: only the parent has the thread that reads."""
+    """This includes deletions, which need no request: only the parent has the thread that reads actions."""
     deletions = [{"_op_type": "delete", "_index": "any", "_id": str(n)} for n in range(2 * BATCH)]
     with Elasticsearch(elasticsearch_url) as client:
         dedup = Dedup(client, forest=index_name("forest"), batch_size=BATCH)

@@ -37,7 +37,7 @@ SEARCHED: dict[str, Any] = LOOKUPS["searched"]
 # The first two of five blocks, which form one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
-# The bits of the key of the first two blocks, alone and with the key of the next two.
+# The bits of the frequent keys: the first two blocks form one key, and the next two form another.
 FREQUENT = {
     "one key": [~(2**38 - 1) & 2**64 - 1],
     "two keys": [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12],
@@ -213,7 +213,7 @@ def test_all_near_nodes_of_a_frequent_key_are_read(
     store.close()
 
 
-# Boilerplate is kept, because the sentence that all articles share would be left out.
+# Boilerplate is kept, because the sentence that all articles share would otherwise be left out.
 PROFILE = VERIFIED.with_changes(keep_boilerplate=True)
 MAX_POSTINGS = 64
 _WORDS = [
@@ -238,7 +238,7 @@ def sentence(chance: Random, length: int) -> str:
 
 
 def articles() -> list[dict[str, Any]]:
-    """Return more stories than postings, each beginning with the same sentence, then edited reprints."""
+    """Return more stories than a key may have postings, all with the same first sentence; then reprints."""
     common = sentence(Random(1), 30)
     stories = [
         common + "".join(sentence(Random(each), 15) for _ in range(4)) for each in range(MAX_POSTINGS + 20)

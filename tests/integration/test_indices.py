@@ -148,7 +148,7 @@ def test_an_index_without_subobjects_can_be_used(es: Elasticsearch, index_name: 
 
 
 def test_odd_fields_do_not_block_other_articles(es: Elasticsearch, index_name: Names) -> None:
-    """Other fields may be many, deep, or of any type; those of the dedup object stay strict."""
+    """Other fields may be many, deep, or of any type; the fields of the dedup object stay strict."""
     index = index_name("strange")
     deep: dict[str, Any] = {"x": 1}
     for _ in range(30):
@@ -218,7 +218,7 @@ def test_a_template_harmful_to_a_forest_is_named(
             assert not es.indices.exists(index=forest)
             es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **harmless)
             helpers.bulk(es, dedup.enrich(actions), refresh=True)
-        # A forest that could not be recreated is not replaced either.
+        # A rebuild does not replace the forest either, because it could not recreate it.
         es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **body)
         maintenance = Maintenance(es, forest=forest)
         with pytest.raises(IndexNotReady, match="would give the forest"):
@@ -375,7 +375,7 @@ def test_indices_with_different_field_names_are_read_separately(es: Elasticsearc
     Dedup(es).setup(usual)
     Dedup(es, fields=FOREIGN).setup(foreign)
     with Dedup(es, forest=forest) as dedup:
-        # One call may write to both.
+        # One call may write to both indices.
         actions = [article(foreign, "a"), {"_index": usual, "_id": "b", "text": TEXT, "title": "Dog"}]
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
     assert [Reader(es).list(index).rows[0].title for index in (foreign, usual)] == ["Fox", "Dog"]
@@ -427,7 +427,7 @@ def test_an_index_with_articles_keeps_its_forest(
         with pytest.raises(IndexNotReady, match=f"{index!r} are not in the forest {wrong!r}"):
             dedup.setup(index, forest=wrong)
     with Dedup(es, forest=forest) as feeding:
-        # This works even before the fed articles are visible to searches.
+        # Setting up works even before the fed articles are visible to searches.
         feed(es, feeding, index, ARTICLES[100:200])
         dedup.setup(index, forest=forest)
     with pytest.raises(IndexNotReady, match="are not in the forest"):
@@ -469,7 +469,7 @@ def test_only_the_forest_of_an_index_accepts_its_articles(
         answers = sidecar.enrich(*ARTICLES[:2], index=others)
     assert [each["error"]["status"] for each in answers] == [400, 400]
     assert [len(roots(es, index)) for index in (own, others, anyones)] == [4, 0, 4]
-    # The index without a forest now belongs to this one.
+    # The index that had no forest now belongs to `forest`.
     assert es.indices.get_mapping(index=anyones)[anyones]["mappings"]["_meta"]["esdedup"]["forest"] == forest
     with Dedup(es, forest=other) as dedup:
         assert len(list(dedup.enrich([{"_index": others, **ARTICLES[0]}]))) == 1
@@ -515,7 +515,8 @@ def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_n
     assert (found["verify"], found["stats"], found["texts"], found["edit"]) == ([], len(before), 60, 1)
     assert found["explain"] == found["reader's explain"] == found["migrate"] == forest
     assert (found["similar"] is None, found["rebuild"]) == (False, len(before))
-    # An index that stores no forest, like older ones, is not edited: it might have another forest.
+    # Articles of an index that stores no forest, like older indices, cannot be edited: they might belong to
+    # another forest.
     es.indices.put_mapping(index=index, meta={"esdedup": {"editorial": True}})
     with pytest.raises(IndexNotReady, match="belongs to no forest"):
         Editor(es, forest=other).edit(index, merge, by="A. Chen")

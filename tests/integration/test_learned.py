@@ -125,7 +125,7 @@ def test_damaged_boilerplate_is_reported_and_repaired(
             assert maintenance.repair() == {ViolationKind.LEARNED_DAMAGED: 1}, name
             assert documents(es, forest) == [], name
     assert list(maintenance.verify([index])) == []
-    # No root changes, and articles that arrive again get their old roots. Only then is boilerplate relearned.
+    # No root changes. Articles that arrive again get their old roots, and boilerplate is learned from them.
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, PAGES[:30])
     assert stream.indexed(es, index) == before
@@ -184,11 +184,11 @@ def test_each_page_is_learned_from_only_once(
     assert maintenance.count_texts([index]) == 30
     with Dedup(es, forest=forest) as dedup:
         assert dedup.learn(maintenance.texts([index])) == 0
-        # Only the pages that filled no block were learned from, at the end of the call.
+        # The call returned 0, but at its end it learned from the pages of an incomplete block.
         before = learned(es, forest)
         assert (before["last page"], before["counts"]) == (30, [])
         rejected: list[str] = []
-        # Some of the pages again, in another order, and values that are not texts.
+        # Ten of the pages again, ten new pages, and values that are not valid texts.
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
         assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
         assert rejected == ["text 21: is a int, not a string", rejected[1]]
@@ -213,7 +213,7 @@ def test_learning_before_feeding_equals_a_forest_in_memory(es: Elasticsearch, in
     store, roots, nodes = stream.fed(nameless, VERIFIED, learns_first=True)
     found = stream.indexed(es, index), stream.nodes(es, forest)
     assert found == (roots, nodes)
-    # The pages were learned from without the ids of their articles.
+    # Compare only these parts, since the pages were learned from without the ids of their articles.
     same = ("last page", "window", "marks", "pages")
     expected = contents(store.boilerplate)
     assert {name: learned(es, forest)[name] for name in same} == {name: expected[name] for name in same}
@@ -274,7 +274,7 @@ def test_an_interrupted_rebuild_loses_nothing(
         with pytest.raises(KeyboardInterrupt):
             maintenance.rebuild([index], replace=True)
     assert not es.indices.exists(index=forest)
-    # Interrupt it once more while the new index is empty.
+    # Interrupt the rebuild once more while the new index is empty.
     with monkeypatch.context() as patch:
         patch.setattr(ForestWriter, "write_own", interrupted)
         with pytest.raises(KeyboardInterrupt):

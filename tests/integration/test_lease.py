@@ -1,4 +1,4 @@
-"""The lease on a forest, and the fence behind it."""
+"""The lease on a forest, and the fence, an alias that keeps out the writes of previous owners."""
 
 import gc
 import threading
@@ -32,7 +32,7 @@ def forest(es: Elasticsearch, index_name: Names) -> str:
     return name
 
 
-def test_writes_admitted_by_the_old_alias_end_before_takeover(es: Elasticsearch, forest: str) -> None:
+def test_writes_admitted_by_the_old_alias_finish_before_takeover(es: Elasticsearch, forest: str) -> None:
     """A write waits in the server for a copy of its shard, longer than any grace period."""
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, terms=LeaseTerms(ttl_s=600))
     # From now on, a write that requires all copies of the shard waits for the missing one.
@@ -80,13 +80,13 @@ def test_writes_admitted_by_the_old_alias_end_before_takeover(es: Elasticsearch,
 
 
 @pytest.mark.parametrize("is_released", [True, False])
-def test_a_half_made_claim_is_released_or_expires(
+def test_an_incomplete_claim_is_released_or_expires(
     es: Elasticsearch,
     elasticsearch_url: str,
     forest: str,
     is_released: bool,
 ) -> None:
-    """The claim fails between the lease and the alias; if the server is gone, it cannot be released."""
+    """The claim fails between the lease and the alias; it cannot be released if the server is gone."""
     with (
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),
@@ -213,7 +213,7 @@ def test_releasing_tries_an_unreachable_server_only_once(
 
 
 def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearch, forest: str) -> None:
-    """Its process ids mean nothing here."""
+    """The container's process ids mean nothing on this machine."""
     held = Lease(es, forest=forest)
     held.acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
@@ -321,7 +321,7 @@ def test_the_lease_is_renewed_while_the_feeder_sleeps(es: Elasticsearch, index_n
     await_until(lambda: renewed_s() > first)
     with pytest.raises(ForestBusy):
         Lease(es, forest=forest).acquire()
-    # A lease that its holder drops expires.
+    # A lease expires once its holder is garbage-collected.
     del held
     gc.collect()
     taken = Lease(es, forest=forest, terms=LeaseTerms(wait_s=TTL_S + 10))

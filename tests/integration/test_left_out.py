@@ -34,7 +34,7 @@ def texts(left_out: LeftOut) -> list[str]:
     return [span.text for span in left_out.spans]
 
 
-def test_a_current_reader_needs_one_short_search(
+def test_an_up_to_date_reader_needs_one_short_search(
     es: Elasticsearch, elasticsearch_url: str, fed_pages: tuple[str, str]
 ) -> None:
     index, forest = fed_pages
@@ -85,7 +85,7 @@ def test_overrides_of_a_site_apply_to_its_texts(es: Elasticsearch, fed_pages: tu
 
 NOTICE = "All rights reserved: no part of this article may be copied without the consent of its publisher."
 OVERRIDES = Overrides.of([Override(boilerplate=NOTICE), Override(text=NOTICE, site="law.example")])
-# The same passages, but other content hashes.
+# These texts have the same passages as NOTICE, but other content hashes.
 TWICE = f"{NOTICE} {NOTICE}"
 THRICE = f"{NOTICE} {TWICE}"
 
@@ -121,7 +121,7 @@ def test_overrides_apply_to_feeding_and_lookups(
             request(elasticsearch_url, index, "/api/v1/similar", post=posted, of=of).json["root"],
         ]
         assert answers == [root] * 3
-    # A content hash is not remembered if the text was only declared boilerplate on another site.
+    # At a.example, all of this text was declared boilerplate, so its content hash was not remembered.
     assert read("similar_to_text", index, TWICE, site="law.example", of=of).root == found["law"]
 
 

@@ -217,8 +217,10 @@ def test_a_list_without_rows_stops_early(corpus: Corpus, es: Elasticsearch) -> N
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.5, 5.0])
-def test_newest_articles_are_found_with_any_span(corpus: Corpus, es: Elasticsearch, margin: float) -> None:
-    """The spans contain too few, just enough or many articles; articles without a time come last."""
+def test_newest_articles_are_found_with_any_time_span(
+    corpus: Corpus, es: Elasticsearch, margin: float
+) -> None:
+    """The time spans contain too few, just enough or many articles; articles without a time come last."""
     tuning = Tuning(spanned_articles=1, span_margin=margin)
     sent: list[Search] = []
     chance = random.Random(f"{corpus.name} {margin}")
@@ -499,7 +501,7 @@ def test_paging_continues_past_a_very_large_cluster(
 
 
 def test_very_many_rows_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
-    """The number is estimated from some partitions and reported as inexact."""
+    """The number of rows is estimated from some partitions and reported as inexact."""
     index, clusters = index_name("estimated"), 4_000
     Dedup(es).setup(index)
     arrivals = [f"root{cluster:04d}" for cluster in range(clusters) for _ in range(1 + cluster % 2)]

@@ -72,7 +72,7 @@ def before_each_write(
 def test_deleting_an_index_during_a_write_is_an_error(
     es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Elasticsearch recreates it without the fields."""
+    """Elasticsearch recreates the index without the fields."""
     client = es.options(ignore_status=404)
     before_each_write(dedup, monkeypatch, lambda: client.indices.delete(index=index), from_batch=2)
     with pytest.raises(IndexNotReady, match=f"{index}' was deleted or changed") as error:
@@ -160,7 +160,7 @@ def test_dates_that_only_a_backfill_accepts_are_counted(es: Elasticsearch, index
     assert {row.id for row in rows} == {"0", "6"}
 
 
-def test_closing_an_index_during_a_write_ends_the_run(
+def test_closing_an_index_during_a_write_stops_the_run(
     es: Elasticsearch,
     index: str,
     dedup: Dedup,

@@ -50,7 +50,7 @@ def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) ->
         assert documents(es, forest) == ["log-1", "log-2", "log-3"]
     with opened(es, forest) as store:
         assert {each.kind.value for each in arrive(store, range(21))} == {"known"}
-        # A new owner starts a new document, since the former one may have left an incomplete one.
+        # A new owner starts a new document, since the previous owner may have left the last one incomplete.
         assert documents(es, forest)[-1] == "log-4"
 
 
@@ -72,7 +72,7 @@ def test_a_refreshed_node_is_logged_without_its_signature(es: Elasticsearch, ind
 
 
 @pytest.mark.parametrize("is_by_owner", [True, False])
-def test_expired_documents_are_deleted_without_live_nodes(
+def test_expired_documents_are_deleted_but_live_nodes_kept(
     es: Elasticsearch, index_name: Names, is_by_owner: bool
 ) -> None:
     forest, day = index_name("forest"), AGING.retention_ms
@@ -122,7 +122,7 @@ def test_a_damaged_document_does_not_affect_others(es: Elasticsearch, index_name
 def test_a_forest_beyond_its_memory_limit_refuses_articles(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It warns once before, and accepts articles again when the limit is raised."""
+    """The owner warns once before it refuses articles. It accepts articles again when the limit is raised."""
     forest = index_name("forest")
     with opened(es, forest) as store:
         arrive(store, range(4_000))

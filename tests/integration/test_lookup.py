@@ -38,7 +38,7 @@ from tests.support.pages import pages
 def test_a_lookup_predicts_the_root_of_an_article(
     es: Elasticsearch, read: Read, index_name: Names, profile: Profile, lookup: Lookup
 ) -> None:
-    """The reader uses articles if the nodes are in the owner's memory."""
+    """The reader searches the articles if the nodes are in the owner's memory."""
     index, forest = index_name("articles"), index_name("forest")
     of = {"forest": forest, "profile": profile}
     known, coming = ARTICLES[:-15], ARTICLES[-15:]
@@ -138,13 +138,13 @@ def looked_up(owner: Owner, article: dict[str, Any]) -> Assignment:
 
 
 def same(found: Assignment, decided: Assignment) -> bool:
-    # Times differ, and only the signature of an article contains its origin.
+    # Ignore times, which differ, and signatures: only that of an assigned article contains an origin.
     return found._replace(time_ms=0, signature=b"") == decided._replace(time_ms=0, signature=b"")
 
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda each: each.label)
 def test_an_owner_predicts_its_decision(es: Elasticsearch, names: tuple[str, str], profile: Profile) -> None:
-    """Only the owner can know, because no article has been indexed yet."""
+    """Only the owner can predict its decision, because no article has been indexed yet."""
     index, forest = names
     kinds = set()
     with Dedup(es, forest=forest, profile=profile) as dedup:
@@ -181,10 +181,10 @@ def log_of(es: Elasticsearch, forest: str) -> list[tuple[str, int]]:
     return [(hit["_id"], hit["_seq_no"]) for hit in hits["hits"]["hits"]]
 
 
-def test_asking_the_owner_changes_nothing(
+def test_querying_the_owner_changes_nothing(
     es: Elasticsearch, dedup: Dedup, names: tuple[str, str], unchanged: tuple[str, str]
 ) -> None:
-    """It does not disturb feeders either."""
+    """Look-ups do not disturb feeders either."""
     index, forest = names
     owner, answered, is_over = owner_of(dedup), [0], threading.Event()
 
@@ -212,7 +212,7 @@ def test_asking_the_owner_changes_nothing(
     assert learned(es, forest) == learned(es, unchanged[1])
 
 
-def test_readers_of_the_owner_ask_it(
+def test_an_owners_readers_query_the_owner(
     es: Elasticsearch, elasticsearch_url: str, dedup: Dedup, names: tuple[str, str]
 ) -> None:
     index, forest = names

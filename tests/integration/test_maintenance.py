@@ -157,7 +157,7 @@ def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: N
     maintenance = Maintenance(es, forest=forest)
     before = nodes(es, forest)
     for index in (own, others):
-        # As if fed by a version that did not store the name of the forest.
+        # As if a version that did not store the name of the forest had fed the articles.
         es.indices.put_mapping(index=index, meta={})
     for use in (
         lambda: list(maintenance.verify([own, others])),
@@ -301,7 +301,7 @@ def words(draw: Random, count: int) -> str:
 def feed_texts(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Profile, list[str]], tuple[str, str]]:
-    """Feeds texts to a new index and forest, with a low limit of plausible leaves."""
+    """Feeds texts to a new index and forest, with a low limit on the plausible number of leaves of a root."""
     monkeypatch.setattr("esdedup.maintenance.inspection.MOST_PLAUSIBLE_LEAVES", LIMIT)
 
     def feed(profile: Profile, texts: list[str]) -> tuple[str, str]:
@@ -344,7 +344,7 @@ def test_an_implausibly_large_cluster_is_reported(
     assert shared.kind == "sentence"
     assert shared.sentence is not None
     assert shared.sentence in texts[0]
-    # An index without the forest's articles yields no sentence.
+    # The shared sentence cannot be shown from an index without the forest's articles.
     empty, _ = feed_texts(VERIFIED, [])
     assert Maintenance(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared
     with pytest.raises(IndexNotReady):

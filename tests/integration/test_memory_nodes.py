@@ -73,7 +73,7 @@ def test_nodes_that_exceed_the_memory_are_searched(
         assert kinds(store, range(100, 2_000)) == {"new_root"}
         assert "more than" in caplog.text
         assert kinds(store, range(2_000)) == {"known"}
-        # They are found after a failure, too.
+        # The nodes are found after a failure, too.
         store._is_torn = True
         assert kinds(store, range(2_000)) == {"known"}
     assert len(caplog.messages) == 1
@@ -201,7 +201,7 @@ class PausedLoading:
 def test_batches_are_assigned_while_nodes_are_loaded(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, profile: Any, left: int
 ) -> None:
-    """Some known texts, reprints and content hashes are written while the others are loaded."""
+    """Some known texts, reprints and content hashes arrive while nodes are loaded, others afterwards."""
     monkeypatch.setattr(loading, "_LEFT", left)
     batches = [ARTICLES[:120], ARTICLES[60:180], ARTICLES[150:], ARTICLES[:250], ARTICLES[40:]]
     found, index = [], index_name("articles")

@@ -1,4 +1,4 @@
-"""Migration to another forest, while clients read the articles and feed the present forest."""
+"""Migration to another forest, while clients read the articles and feed the current forest."""
 
 import dataclasses
 import subprocess
@@ -115,7 +115,7 @@ def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
     assert not list(Maintenance(es, forest=old.to, fields=NEXT).verify([old.alias]))
 
 
-def test_migrated_articles_are_found_by_new_and_former_roots(es: Elasticsearch, old: Old) -> None:
+def test_migrated_articles_are_found_by_new_and_old_roots(es: Elasticsearch, old: Old) -> None:
     old.feed(es, SOME)
     before, listed = sources(es, old.alias), Reader(es).list(old.alias, sort="similar-desc")
     overview = Reader(es).overview(old.alias)
@@ -136,7 +136,7 @@ def test_migrated_articles_are_found_by_new_and_former_roots(es: Elasticsearch, 
     assert (after.total_articles, after.not_enriched) == (len(SOME), 0)
     assert after == Reader(es, fields=NEXT).list(old.alias, sort="similar-desc", size=100)
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
-    # A story is still found by its former root.
+    # A story is still found by its old root.
     reader, found = Reader(es), sources(es, old.alias)
     changed = {each["dedup"]["root"] for each in found.values()} - {
         each["dedup_2"]["root"] for each in found.values()
@@ -158,7 +158,7 @@ def test_migrated_articles_are_found_by_new_and_former_roots(es: Elasticsearch, 
 def test_callers_cannot_write_the_object_of_a_migration(
     es: Elasticsearch, elasticsearch_url: str, old: Old
 ) -> None:
-    """No interface accepts it in any form; after the swap, the former object is refused, too."""
+    """No interface accepts the object in any form; after the swap, the old object is refused, too."""
     forged: list[dict[str, Any]] = [
         *({"dedup": {"root": FORGED}}, {"dedup.root": FORGED}),
         *({"dedup_2": {"root": FORGED}}, {"dedup_2.root": FORGED}),
@@ -198,14 +198,14 @@ def test_callers_cannot_write_the_object_of_a_migration(
     assert es.count(index=old.alias, query={"bool": {"should": found}})["count"] == 0
 
 
-def test_readers_see_either_the_former_or_the_present_list(es: Elasticsearch, old: Old) -> None:
+def test_readers_see_either_the_old_or_the_new_list(es: Elasticsearch, old: Old) -> None:
     """During the swap, one reader is new for each request, and another has cached mappings."""
     old.feed(es, SOME)
-    holding, former = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
+    holding, before = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
     migration = old.migrate(es)
     es.indices.refresh(index=old.alias)
-    present = Reader(es, fields=NEXT).list(old.alias, sort="similar-desc")
-    assert former != present == Reader(es, fields=migration.fields).list(old.alias, sort="similar-desc")
+    after = Reader(es, fields=NEXT).list(old.alias, sort="similar-desc")
+    assert before != after == Reader(es, fields=migration.fields).list(old.alias, sort="similar-desc")
     pages: list[list[Any]] = [[], []]
     over = threading.Event()
 
@@ -224,8 +224,8 @@ def test_readers_see_either_the_former_or_the_present_list(es: Elasticsearch, ol
         each.join()
     for found in pages:
         assert len(found) > 5
-        assert all(page in (former, present) for page in found)
-    assert pages[0][-1] == present
+        assert all(page in (before, after) for page in found)
+    assert pages[0][-1] == after
 
 
 def test_feeding_continues_during_a_migration(es: Elasticsearch, elasticsearch_url: str, old: Old) -> None:
@@ -279,7 +279,7 @@ def test_feeding_continues_during_a_migration(es: Elasticsearch, elasticsearch_u
         assert each["dedup_2"]["page"] == each["dedup"]["page"]
         assert each["dedup_2"]["published"] == each["dedup"]["published"]
     assert not list(Maintenance(es, forest=old.to).verify([old.alias]))
-    # A feeder of the former forest is refused; the error names the new one.
+    # A feeder of the old forest is refused; the error names the new forest.
     with Dedup(es, forest=old.forest, profile=CLASSIC) as dedup, pytest.raises(IndexNotReady, match=old.to):
         dedup.require_ready(old.days[0])
     with Dedup(es, forest=old.to) as dedup:
@@ -459,7 +459,7 @@ def test_impossible_migrations_are_refused(es: Elasticsearch, old: Old, index_na
     old.migrate(es)
     with pytest.raises(IndexNotReady, match="is being migrated to the forest"):
         Migration(es, old.alias, forest=old.forest, to="another")
-    # The new objects would get no stories.
+    # Editing cannot be enabled now, because the new objects would get no stories.
     with pytest.raises(IndexNotReady, match="after the swap"):
         Dedup(es, forest=old.forest).setup(old.days[0], editorial=True)
 

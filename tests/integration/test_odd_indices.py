@@ -246,7 +246,7 @@ def test_search_syntax_finds_the_expected_articles(es: Elasticsearch, read: Read
         ("北京大学", {"beijing"}),
         ("北京 大学", {"beijing", "others"}),
         ("-北京大学 大学", {"others"}),
-        # No input is an error.
+        # No query is a syntax error.
         ('"new', {"ferry"}),
         ("((ferry", {"ferry"}),
         ("ferry |", {"ferry"}),
@@ -277,7 +277,7 @@ def test_search_forms_accept_odd_words_and_times(es: Elasticsearch, read: Read, 
 
 
 def test_sorting_by_count_works_with_very_many_matches(es: Elasticsearch, index_name: Names) -> None:
-    """The largest clusters are then tried first, and clusters without a match are skipped."""
+    """In this case, the largest clusters are tried first, and clusters without a match are skipped."""
     tuning = Tuning(few_articles=20, first_roots=10)
     index, chance = index_name("many"), random.Random(8)
     documents = random_corpus(chance, clusters=80)

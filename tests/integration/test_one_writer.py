@@ -1,4 +1,4 @@
-"""Only one process at a time writes to a forest; a former owner can no longer write to it."""
+"""Only one process at a time writes to a forest; a previous owner can no longer write to it."""
 
 import dataclasses
 import io
@@ -40,7 +40,7 @@ FERRY = {"text": "Somebody else's article about a ferry that left the harbour"}
 STOPS = {
     "between batches": Point(signal=signal.SIGSTOP, matching="/_search", number=3),
     "before state and nodes": Point(signal=signal.SIGSTOP, matching="/_bulk.*log-", number=2),
-    # At the first articles: one batch is assigned ahead, and another one must be left.
+    # Stop at the first write of articles: one more batch has been assigned already, and another must remain.
     "before articles": Point(signal=signal.SIGSTOP, matching="PUT /_bulk", number=1),
     "before the lease is renewed": Point(signal=signal.SIGSTOP, matching="~lease.if_"),
     "before the lease is released": Point(signal=signal.SIGSTOP, matching='~lease.if_.*"released":true'),
@@ -48,7 +48,7 @@ STOPS = {
     "before the alias is moved": Point(signal=signal.SIGSTOP, matching="POST /_aliases"),
 }
 
-STOPPED_BY_DAY = ("before state and nodes", "before the alias is moved")
+STOPS_OF_MAKE_TEST = ("before state and nodes", "before the alias is moved")
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def job(es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: P
 
 
 @pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
-@pytest.mark.parametrize("stop", STOPS if exploring.EFFORT > 1 else STOPPED_BY_DAY)
+@pytest.mark.parametrize("stop", STOPS if exploring.EFFORT > 1 else STOPS_OF_MAKE_TEST)
 def test_a_process_suspended_too_long_writes_nothing(es: Elasticsearch, job: Job, stop: str) -> None:
     job = dataclasses.replace(
         job, point=STOPS[stop], wait_before=10 if stop == "before the lease is renewed" else None

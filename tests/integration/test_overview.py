@@ -24,7 +24,7 @@ LANGUAGES = ("en", "zh", "fr")
 
 
 def documents() -> list[dict[str, Any]]:
-    """Return articles with all combinations of sources, languages and days, and some without."""
+    """Return articles with all combinations of sources, languages and days, and one that is not enriched."""
     found = []
     for number, (source, language, day) in enumerate(itertools.product(SOURCES, LANGUAGES, range(10))):
         found.append(
@@ -113,7 +113,7 @@ def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, form: di
     times = [each["dedup"]["published"] for each in expected if each["dedup"]["published"] is not None]
     assert sum(step.articles for step in found.timeline.steps) == len(times)
     assert found.timeline.last == (iso(max(times)) if times else None)
-    # Days without articles are steps, too.
+    # The timeline has steps for days without articles, too.
     assert len(found.timeline.steps) <= 37
     facets = {each.field: each for each in found.facets}
     assert found.sources is not None
@@ -128,7 +128,7 @@ def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, form: di
         assert sum(shown.values()) + facet.other_articles == sum(counts.values())
         assert {each.value for each in facet.values if each.is_chosen} == chosen
         assert facet.is_exact
-    # Neither esdedup's own fields nor unindexed ones are facets; `number` is one only if it is chosen.
+    # Neither esdedup's own fields nor unindexed fields are facets; `number` is a facet only if it is chosen.
     country = ["outlet.country"]
     assert list(facets) == ["language", *(["number"] if "number" in form.get("where", {}) else []), *country]
 
@@ -274,7 +274,7 @@ def test_a_new_forest_for_rooted_articles_logs_a_warning(
         list(dedup.enrich([action]))
     assert not caplog.messages
     kept = es.indices.get_mapping(index=index)[index]["mappings"]["_meta"]
-    es.indices.put_mapping(index=index, meta={})  # as before indices stored their forest
+    es.indices.put_mapping(index=index, meta={})  # older indices do not store their forest
     with Dedup(es, forest=index_name("other")) as dedup:
         list(dedup.enrich([action]))
         list(dedup.enrich([action]))

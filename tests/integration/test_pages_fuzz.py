@@ -138,7 +138,7 @@ def test_odd_parameters_never_cause_a_server_error(
 @examples(4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_described_operation_fails(elasticsearch_url: str, index: str, data: st.DataObject) -> None:
-    """The status is one that the description has, and every error is a problem (RFC 9457)."""
+    """The description lists each status, and each error is a problem document (RFC 9457)."""
     (first, *_) = sample.articles(60)
     known = {
         "id": [first["id"], "none"],

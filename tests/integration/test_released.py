@@ -29,7 +29,7 @@ def folder(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> dict[str, Any]:
-    """The answers of that version."""
+    """The results that this version returned."""
     found: dict[str, Any] = json.loads((folder / "expected.json").read_text("utf-8"))
     return found
 
@@ -54,25 +54,25 @@ def test_released_indices_are_fed_after_a_migration(
     article = next(released.later_articles(folder))
     with released.dedup_of(es, folder, "news") as dedup, pytest.raises(ForestMismatch, match="migrate"):
         released.feed(dedup, news, iter([article]), es=es)
-    former = Reader(es).list(news, sort="newest", size=500)
+    before = Reader(es).list(news, sort="newest", size=500)
     migration = Migration(es, news, forest=name_of(folder, "news-forest"), to=after)
     with Dedup(es, forest=after, fields=migration.fields, retention=released.RETENTION) as dedup:
         migration.run(dedup)
         # Until the swap, readers see the data of the released version.
-        assert Reader(es).list(news, sort="newest", size=500) == former
+        assert Reader(es).list(news, sort="newest", size=500) == before
         migration.swap(dedup)
         later = [{"_index": news, **each} for each in released.later_articles(folder)]
         helpers.bulk(es, dedup.enrich(later, backfill=True), refresh=True)
     assert list(Maintenance(es, forest=after).verify([news])) == []
     reader = Reader(es)
     listed = reader.list(news, sort="newest", size=500)
-    assert listed.not_enriched == former.not_enriched
+    assert listed.not_enriched == before.not_enriched
     stories = {row.root for row in listed.rows}
-    assert len(stories) > len(former.rows)
-    # Some later articles join migrated ones, and former roots still find their stories.
+    assert len(stories) > len(before.rows)
+    # Some later articles join migrated ones, and stories are still found by their old roots.
     joined = [each for row in listed.rows for each in reader.similar(news, row.id, size=50).rows]
     assert {each["_id"] for each in later} & {each.id for each in joined}
-    assert all(row.root and reader.cluster(news, row.root).total > 0 for row in former.rows)
+    assert all(row.root and reader.cluster(news, row.root).total > 0 for row in before.rows)
 
 
 def test_files_of_a_released_version_are_read(folder: Path, expected: dict[str, Any], tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ Change = Callable[[Fingerprints], Fingerprints]
 
 
 def others_or_none(found: Fingerprints) -> Fingerprints:
-    """Give every text the fingerprint of another one, and the first three none."""
+    """Give every text another text's fingerprint, except the first three texts, which get none."""
     exists = found.exists & (np.arange(len(found.exists)) >= 3)
     signatures = np.where(exists, np.roll(found.signatures, 1), np.zeros_like(found.signatures))
     return dataclasses.replace(found, signatures=signatures, exists=exists)
 
 
 def all_one(found: Fingerprints) -> Fingerprints:
-    """Give every text the fingerprint of the first one."""
+    """Give every text the first text's fingerprint."""
     return dataclasses.replace(found, signatures=found.signatures[[0] * len(found.signatures)])
 
 
@@ -56,7 +56,7 @@ def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
 def test_articles_fed_again_with_other_fingerprints_change_nothing(
     es: Elasticsearch, fed: tuple[str, str], change_fingerprints: Callable[[Change], None]
 ) -> None:
-    """This is also true after the forest was rebuilt."""
+    """Nothing changes after the forest was rebuilt, either."""
     index, forest = fed
     before, remembered = dedup_objects(es, index), pages(es, forest)
     maintenance = Maintenance(es, forest=forest)
@@ -95,7 +95,7 @@ def test_content_hashes_are_remembered_across_refresh_and_restart(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-# After all the pages, NOTES have nothing but boilerplate; SHORT never have a fingerprint.
+# Once all pages have been learned from, NOTES are nothing but boilerplate; SHORT never have a fingerprint.
 NOTES = [
     {"_id": f"notes-{at}", "text": text, "url": f"https://{HARBOUR}/notes-{at}"}
     for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))
@@ -107,7 +107,7 @@ SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
 def test_boilerplate_articles_keep_their_roots_when_fed_again(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
-    """They are fed again with all boilerplate learned, after it was lost, and after the forest was lost."""
+    """They are fed again with all boilerplate learned, with none, and after the forest has been lost."""
     index, forest = index_name("articles"), index_name("forest")
     first = [*NOTES[:1], *SHORT]
     articles = [*first, *(stored_page(number, HARBOUR) for number in range(ENOUGH)), *NOTES[1:]]

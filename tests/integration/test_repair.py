@@ -94,7 +94,7 @@ def test_two_trees_join_a_third_in_one_repair(es: Elasticsearch, index_name: Nam
 
 @pytest.fixture
 def repository(es: Elasticsearch) -> Iterator[str]:
-    """A repository of snapshots, if the server allows one to be created."""
+    """A snapshot repository, if the server allows one to be created."""
     name = f"test-{secrets.token_hex(4)}"
     locations = es.nodes.info(metric="settings")["nodes"].values()
     path = next(iter(locations))["settings"].get("path", {}).get("repo")

@@ -147,11 +147,11 @@ def test_the_spread_counts_every_article(read: Read, unchanged: tuple[str, str])
         assert spread[0]
         first, last = min(filter(None, times)), max(filter(None, times))
         middle = sum(1 for each in times if each is not None and each < (first + last) / 2)
-        # One step may contain the middle.
+        # The middle may lie within a step.
         assert abs(sum(spread[:12]) - middle) <= max(spread[11:13])
 
 
-def test_details_of_more_rows_than_fit_in_a_search(es: Elasticsearch, index_name: Names) -> None:
+def test_rows_that_exceed_one_search_have_complete_details(es: Elasticsearch, index_name: Names) -> None:
     index, long = index_name("many"), " ".join(map(str, range(2_000)))
     Dedup(es).setup(index)
     helpers.bulk(

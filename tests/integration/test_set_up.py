@@ -79,7 +79,7 @@ def test_an_earlier_copy_replaces_no_later_text(es: Elasticsearch, routed: tuple
     old = next(record for batch in records.batches() for record in batch)
     with Dedup(es, forest=forest) as dedup:
         for number in range(50):
-            # If the new text's root is on the same shard, it has replaced the former copy.
+            # If the new text's root is on the same shard, the new text has replaced the old copy.
             stored = (record for batch in records.batches() for record in batch)
             old = next(record for record in stored if record.id == old.id)
             feed(es, dedup, index, [{"_id": old.id, "text": f"The {number} words of a text that came later"}])

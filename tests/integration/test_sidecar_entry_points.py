@@ -141,7 +141,7 @@ def test_compressed_bodies_and_lists_of_texts_are_accepted(client: Client) -> No
 
 
 def test_many_textless_articles_do_not_delay_other_requests(client: Client) -> None:
-    """Logging and answering them once blocked all other requests for seconds."""
+    """In an earlier version, logging and answering them blocked all other requests for seconds."""
     body = b'{"index":{}}\n{}\n' * 60_000
     waits_s = []
     with ThreadPoolExecutor() as threads:
@@ -156,7 +156,7 @@ def test_many_textless_articles_do_not_delay_other_requests(client: Client) -> N
     assert max(waits_s) < sum(waits_s) / 2
 
 
-def test_an_index_created_on_write_fails_no_others(client: Client, index_name: Names) -> None:
+def test_an_index_created_on_write_fails_no_other_articles(client: Client, index_name: Names) -> None:
     tomorrow = index_name("tomorrow")
     client.es.indices.put_index_template(
         name=f"{tomorrow}-of", index_patterns=[tomorrow], template={"settings": {"number_of_replicas": 0}}
@@ -312,5 +312,5 @@ def test_the_roles_are_sufficient_and_minimal(
 
     for user in security.roles:
         granting = [list(security.granting(user, *each)) for each in security.done[user]]
-        # Each privilege has allowed a request that no other one allows.
+        # Each privilege was the only one that allowed some request.
         assert {alone[0] for alone in granting if len(alone) == 1} == {*security.privileges(user)}

@@ -43,7 +43,7 @@ def process(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
 def test_articles_get_the_same_roots_without_a_sidecar(
     es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
-    """These must be the first articles of this forest."""
+    """This test must feed the first articles of this forest."""
     # Both runs use the same index name, because it is part of the signatures.
     index, left_out = index_name("articles"), list[int]()
 

@@ -28,8 +28,8 @@ TTL_S = 2
 OPTIONS = ("--lease-ttl-s", str(TTL_S), "--keep-boilerplate")
 # Learning would also depend on the order of pages, which cannot be reconstructed afterwards.
 PROFILE = DEFAULT.with_changes(keep_boilerplate=True)
-# Generous, because the machine may be busy. An owner that is terminated first answers its accepted requests,
-# for half a minute at most.
+# Generous, because the machine may be busy. After SIGTERM, an owner first answers its accepted requests, for
+# half a minute at most.
 PATIENCE_S = 60
 TEXTS = {article.pop("id"): article for article in sample.articles(600)}
 # Pauses grow from the first to the longest; together they are longer than a takeover.
@@ -130,7 +130,7 @@ def _refusal(sidecar: SidecarProcess, path: str, body: Any) -> str:
 
 
 def _answer_to_head(sidecar: SidecarProcess, path: str) -> bytes:
-    """Return the beginning of the answer to a request whose body is never sent."""
+    """Return the beginning of the response to a request whose body is never sent."""
     address = urlsplit(sidecar.url)
     with socket.create_connection((address.hostname, address.port), timeout=PATIENCE_S) as connection:
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -240,7 +240,7 @@ def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str
 
 
 def _own_nodes(texts: list[str]) -> Sequence[tuple[str, str]]:
-    """Return the ids of the leaf and the root that each text makes now if its content hash is new."""
+    """Return the ids of each text's leaf and root, as computed now for a text whose content hash is new."""
     leaves = Fingerprinter(PROFILE).fingerprint(texts).signatures
     trees = leaves.copy()
     trees["origin"] = int(time.time() * 1000) // (30 * DAY_MS)

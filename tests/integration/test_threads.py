@@ -67,17 +67,18 @@ def test_a_wrong_kind_of_client_is_refused() -> None:
 
 
 TIMEOUT_S = 30
-# These functions change the state in memory that later batches use ...
+# These functions change the state in memory that later batches use.
 CHANGING: list[Any] = [
     *(decide, ElasticStore.begin, ElasticStore.commit, ElasticStore._refresh),
 ]
-# ... and so do these, when called by them. Methods of the crate are not interrupted inside.
+# These functions change the state, too, when the functions above call them. Methods of the crate
+# are never interrupted halfway.
 _UNDONE = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover]
 CALLED: dict[str, list[Any]] = {"searched": [Nodes.assign], "both": _UNDONE, "in memory": _UNDONE}
 
 
 def changing(functions: list[Any]) -> Callable[[FrameType], bool]:
-    """Return a function that tells whether a call is one of `functions` and changes a store's state."""
+    """Return a function that reports whether a call is one of `functions` and changes a store's state."""
     codes = {function.__code__ for function in functions}
     changing_codes = {function.__code__ for function in CHANGING}
 

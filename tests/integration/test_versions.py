@@ -28,7 +28,8 @@ def test_versions_join_live_stories(es: Elasticsearch, index_name: Names, lookup
         {"_op_type": "update", "_id": "2", "doc": {"text": versions[2], "published_at": date}},
         {"_id": "3", "url": PAGE, "text": versions[3], "published_at": date},
         {"_id": "elsewhere", "url": f"{PAGE}-2", "text": versions[3] + " indeed", "published_at": date},
-        # Not versions, since unrelated texts have the same address; nor near, though one might join another.
+        # These are not versions, since unrelated texts have their address. Nor are they near each other,
+        # although one might join another.
         *({"_id": f"{at}", "url": f"{PAGE}-3", "text": text, "published_at": date} for at, text in others),
         {"_id": "march", "url": PAGE, "text": versions[0], "published_at": "2026-03-01"},
     ]

@@ -22,10 +22,10 @@ from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, Field
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
 # Packages whose versions may change the bits of fingerprints.
 DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
-# How long an interrupted command may take to end, and the exit codes of the signals received.
+# How long an interrupted command may take to exit.
 _END_S = 1.5
+# The exit codes of the signals received.
 _exit_codes: list[int] = []
-
 
 # The module of each command in this package, and the command's name in the module.
 _PLACES = {
@@ -105,7 +105,7 @@ def _root(
 
 
 def main() -> NoReturn:
-    """Run the command line, and end the process; errors of esdedup are printed without a traceback."""
+    """Run the command line, then exit; errors of esdedup are printed without a traceback."""
     log = logging.StreamHandler()
     log.setFormatter(VisibleFormatter("%(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[log])
@@ -132,7 +132,7 @@ def main() -> NoReturn:
         _discard_output()
         say(f"esdedup: cannot write: {error.strerror}")
         code = _UNAVAILABLE
-    # Interrupted commands exit with the code of the signal; servers have exited with code 0.
+    # Interrupted commands exit with the signal's code; servers that a signal has stopped exit with code 0.
     if code and _exit_codes:
         say_last_words()
         code = _exit_codes[0]
@@ -147,7 +147,7 @@ def _handle_signals(handler: Any) -> None:
 
 
 def _interrupt(number: int, _: object) -> None:
-    """Let the command end within two seconds; exit at once on a second signal."""
+    """Let the command finish within two seconds; exit at once on a second signal."""
     _handle_signals(signal.SIG_DFL)
     _exit_codes.append(128 + number)
     # Not `threading`: interrupted code may hold its locks.

@@ -1,4 +1,4 @@
-"""Runs a sidecar in its own process, which ends with its Elasticsearch server."""
+"""Runs a sidecar in its own process, which stops when its Elasticsearch server stops."""
 
 import contextlib
 import json
@@ -67,7 +67,7 @@ def announce(path: Path, url: str) -> None:
 
 
 def end_with(pid: int) -> None:
-    """Send this process SIGTERM when the process `pid` has ended."""
+    """Send this process SIGTERM when the process `pid` has exited."""
     threading.Thread(target=_end_after, args=(pid,), daemon=True).start()
 
 
@@ -79,7 +79,7 @@ def stop_sidecar(data: Path) -> None:
     with contextlib.suppress(OSError, ValueError):
         process = processes.Background.model_validate_json(private.read(announced)).find(_announcing(data))
         if process is not None and not processes.end([process], timeout_s=_STOP_S):
-            raise NodeError(f"the sidecar named in {announced} does not stop")
+            raise NodeError(f"the sidecar named in {announced} did not stop")
     announced.unlink(missing_ok=True)
 
 
@@ -92,7 +92,7 @@ def _end_after(pid: int) -> None:
 
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        # `is_running` is also False if another process has got the same id.
+        # `is_running` is also False if another process now has this id.
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_WATCH_S)
     signal.raise_signal(signal.SIGTERM)

@@ -155,7 +155,7 @@ def _described(name: str, hint: Any, text: str | None) -> Any:
 
 
 def require_extra(name: str) -> None:
-    """Raise `SettingError` unless an extra is installed. Commands call it, so that `--help` works without."""
+    """Raise `SettingError` unless an extra is installed. `--help` works without the extra."""
     missing = [module for module in EXTRAS[name] if importlib.util.find_spec(module) is None]
     if missing:
         raise SettingError(

@@ -28,7 +28,7 @@ from esdedup.reading.reader import Reader
 _INDEX = "demo"
 _FOREST = "demo-forest"
 _ROWS = 10
-# The first batch waits until the server has created its indices, which takes long on a busy machine.
+# The first batch waits until the server has created its indices, which can take a long time.
 _ANSWER_S = 300
 
 
@@ -77,7 +77,7 @@ def demo(
         with connect(cluster.url) as client:
             # Stop a previous sidecar before its forest is deleted.
             stop_sidecar(data)
-            # With a language, a search for "ferries" finds "ferry"; a user's own file may have any language.
+            # In English, a search for "ferries" finds "ferry". A user's own file may be in any language.
             _set_up(client, fields, language="en" if input_file is None else None)
             sidecar = start_sidecar(
                 data,
@@ -119,7 +119,7 @@ def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
     """Index the articles through the sidecar, as if it were Elasticsearch; return how many failed."""
     failed = 0
-    # The place of each article in the file, by id.
+    # The position of each article in the file, by id.
     names: dict[str, str] = {}
 
     def actions(articles: Iterable[ReadArticle]) -> Iterator[dict[str, Any]]:
@@ -165,7 +165,7 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
 def _show(client: Elasticsearch) -> str | None:
     """Show a list of clusters, and the articles of the largest one; return its root."""
     reader = Reader(client, forest=_FOREST)
-    output.show("\n[bold]The list with dedup[/bold], most similar articles first")
+    output.show("\n[bold]The deduplicated list[/bold], largest clusters first")
     page = reader.list(_INDEX, sort="similar-desc", size=_ROWS)
     output.print_page(page)
     if not page.rows:
@@ -183,7 +183,7 @@ def _print_next_steps(url: str, sidecar: str, data: Path, fields: Fields, root: 
     cluster = f"\n  curl '{sidecar}/api/v1/articles?root={root}&index={_INDEX}&size=3'" if root else ""
     typer.echo(
         f"""
-Open it in a browser: {sidecar}/pages/
+Browse the articles at {sidecar}/pages/
 
 The sidecar accepts articles like Elasticsearch. Index one and read its root, or read a cluster:
   curl '{sidecar}/{_INDEX}/_doc/mine?refresh=true' -H 'Content-Type: application/json' -d '{own}'

@@ -74,7 +74,7 @@ def move(
 def edits(
     *,
     undo: Annotated[int | None, typer.Option(metavar="NUMBER", min=1)] = None,
-    by: Annotated[str | None, typer.Option("--by", help="Name of the editor who undoes it.")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Name of the editor who undoes the edit.")] = None,
     why: Why = "",
     index: options.Index,
     json: options.Json = False,

@@ -53,7 +53,7 @@ def explain(
     article, and as a possible version of A if both are JSON with the same address (or `id`).
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
-    another one. The exit code does not depend on the answer.
+    another one. The exit code does not depend on the result.
 
     Options:
         one: A file with one article, plain text or JSON with the text field; - is standard input. With
@@ -165,7 +165,7 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
     if article.fingerprint is None and article.stays_without:
         fingerprint += "; its content hash is remembered, so the text gets none if it arrives again"
     elif article.fingerprint is not None and article.text_is_same is False:
-        fingerprint += "; its current text has another one: it has changed, or is in another field"
+        fingerprint += "; its current text has a different one: the text has changed, or is in another field"
     lines += [
         ("arrival", ("unknown" if article.seq is None else f"{article.seq:,}") + when),
         ("profile", profile),
@@ -175,7 +175,7 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
     if article.node is not None:
         state = _NODE_STATES[article.node]
         if article.node_root not in {None, article.root}:
-            state += f", under another root than the article: {article.node_root}; "
+            state += f", under a different root from the article's: {article.node_root}; "
             state += "`esdedup verify` reports why"
         lines.append(("its node", state))
     if article.root_node is not None:

@@ -67,7 +67,7 @@ def setup(
             if json:
                 output.print_json({"template": index})
             else:
-                typer.echo(f"the template {index} has the fields")
+                typer.echo(f"the template {index} is set up")
             return
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
         made = dedup.setup(
@@ -81,7 +81,7 @@ def setup(
     if json:
         output.print_json({"index": index, "made": made})
     else:
-        typer.echo(f"created the index {index}" if made else f"the index {index} has the fields")
+        typer.echo(f"created the index {index}" if made else f"the index {index} is set up")
 
 
 @command("index", example="esdedup index news.jsonl.gz --index news")
@@ -106,7 +106,7 @@ def index(
     Options:
         create: Leave existing articles as they are. Data streams accept articles only with this option.
         backfill: Take the forest's time from the articles' publication times instead of the clock.
-        flush_interval_s: Seconds after which a batch is indexed although it is not full, since articles
+        flush_interval_s: Seconds after which a batch is indexed even if it is not full, for articles that
             arrive slowly.
         refused: A new file for articles that are not indexed, such as those that Elasticsearch refuses. Pass
             it to `esdedup index` when the cause is fixed.
@@ -120,7 +120,7 @@ def index(
         output.print_summary(f"into {index}", load.summary, json=json)
         if too_old := load.summary.too_old:
             say(
-                f"articles dated more than ten years back: {too_old:,}; the time of their arrival is used "
+                f"articles dated more than ten years ago: {too_old:,}; the time of their arrival is used "
                 "instead. To index an archive, use --backfill, which accepts such dates"
             )
 
@@ -154,7 +154,7 @@ def index(
 
 @command("learn", example="esdedup learn --index news")
 def learn(
-    files: Annotated[list[Path], typer.Argument(metavar="[FILE...]", show_default=False)] = [],  # noqa: B006 - typer's way
+    files: Annotated[list[Path], typer.Argument(metavar="[FILE...]", show_default=False)] = [],  # noqa: B006 - typer's idiom
     *,
     index: options.Index,
     json: options.Json = False,
@@ -172,7 +172,7 @@ def learn(
 
     Options:
         files: As for `esdedup index`. Default: the latest 100,000 articles of the index, alias or pattern;
-            what much older ones teach would be forgotten again.
+            boilerplate learned from much older articles would be forgotten again.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     refuse_to_keep(profile)

@@ -40,9 +40,9 @@ def fingerprint(
 ) -> None:
     """Show the fingerprint of a text on standard input, its representatives, and what is left out of it.
 
-    Two texts are compared when they have a minhash in common, or a simhash of one is within three bits, or
-    --max-distance-bits, of a simhash of the other; such simhashes share a band. Without --index, no
-    boilerplate has been learned, as for the first article of `esdedup cluster`.
+    Two texts are compared if they have a minhash in common, or if simhashes of the two differ in at most
+    three bits, or --max-distance-bits; such simhashes share a band. Without --index, no boilerplate has been
+    learned, as for the first article of `esdedup cluster`.
 
     Options:
         index: Index of articles, whose forest's learned boilerplate is left out.
@@ -100,7 +100,7 @@ def _described(text: str, site: str | None, explainer: Explainer) -> _Descriptio
         sums=[each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
         if features
         else [],
-        # List bands that simhashes share only once.
+        # Several simhashes may share a band; list it once.
         bands=list(dict.fromkeys(itertools.chain(*stored))),
         asked_bands=[] if signature is None else relation.search_terms(signature, ARTICLES),
         left_out=explainer.left_out(text, site),

@@ -18,7 +18,7 @@ from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.migrate import Migration
 from esdedup.plan.costs import SHIPPED, shipped
 
-# Measured by `python -m benchmarks.adoption` on two cores.
+# Articles adopted per second on two cores, measured by `python -m benchmarks.adoption`.
 _ADOPTED_A_SECOND = 3_500
 
 
@@ -71,7 +71,7 @@ def adopt(
                 output.print_json(looked | {"latest": latest, "repeated": repeated, **estimated})
             else:
                 _print_found(adoption)
-                output.show(f"of the latest {latest:,} without a root, {repeated:,} repeat an earlier one")
+                output.show(f"of the latest {latest:,} articles without a root, {repeated:,} are repeats")
                 output.print_counts("estimated", estimated)
             return
         dedup = forest.dedup(
@@ -143,7 +143,7 @@ def migrate(
 ) -> None:
     """Give articles the roots of another forest, with another profile or in this version's format.
 
-    Each article gets a second object of fields. Readers and feeders use the first one until --swap switches
+    Each article gets a second `dedup` object. Readers and feeders use the first one until --swap switches
     the indices. After an interruption, run the command again to continue.
 
     Options:

@@ -27,7 +27,7 @@ Indices = Annotated[
 @command("stats", example="esdedup stats --index news")
 def stats(
     *,
-    index: Annotated[list[str], typer.Option(show_default=False)] = [],  # noqa: B006 - typer's way
+    index: Annotated[list[str], typer.Option(show_default=False)] = [],  # noqa: B006 - typer's idiom
     boilerplate: bool = False,
     articles: Annotated[int, typer.Option(min=1)] = ARTICLES_READ,
     passages: Annotated[int, typer.Option(min=1)] = PASSAGES_SHOWN,
@@ -91,7 +91,7 @@ def expire(
 @command("verify", example="esdedup verify --index news --repair")
 def verify(
     *,
-    index: Indices = [],  # noqa: B006 - typer's way
+    index: Indices = [],  # noqa: B006 - typer's idiom
     repair: bool = False,
     json: options.Json = False,
     forest: options.WritableForest,
@@ -149,11 +149,11 @@ def rebuild(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest.
+    """Rebuild a forest from its articles alone; every article keeps its root. Name all of its indices.
 
     Options:
         replace: Delete an existing forest of this name first, unless it contains more than these articles.
-        replace_larger: Delete an existing forest in any case.
+        replace_larger: Delete an existing forest first, even if it contains more.
     """
     with server.connect() as client:
         fields = field_names.fields_of(client, *index)
@@ -196,7 +196,7 @@ def _print_stats(forest: str, stats: Stats) -> None:
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
         ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
-        ("nodes by day", ("day", "made", "last needed"), days),
+        ("nodes by day", ("day", "made", "last seen"), days),
     ):
         output.print_table(title, names, rows, numbers=range(1, len(names)))
     if stats.placeholders:
@@ -240,7 +240,7 @@ def _print_as_overrides(found: BoilerplateBySite) -> None:
     """Print boilerplate as a file of overrides, with all other information in comments."""
     typer.echo(f"# Boilerplate in the latest {found.articles:,} articles, as overrides.")
     if not found.is_complete:
-        typer.echo("# Some passages were not counted, since there are too many different ones.")
+        typer.echo("# Some passages were not counted, since there are too many different passages.")
     for site in found.sites:
         name = "no site" if site.site is None else printable(site.site)
         typer.echo(f"\n# {name}: {site.articles:,} articles, {site.learned:,} passages are boilerplate")

@@ -108,5 +108,5 @@ def _show(cluster: "node.Cluster", json: bool) -> None:
     typer.echo(f"Elasticsearch {cluster.version} at {cluster.url}, until {ends} at the latest")
     for each in nodes:
         typer.echo(
-            f"  {each['name']}  {each['url']}  pid {each['pid']}{'' if each['alive'] else '  (ended)'}"
+            f"  {each['name']}  {each['url']}  pid {each['pid']}{'' if each['alive'] else '  (exited)'}"
         )

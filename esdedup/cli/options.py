@@ -98,7 +98,7 @@ class FieldNames(settings.FieldNames):
         return dataclasses.replace(others, **names)
 
     def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
-        """Return the names for some indices; None without options, since the library reads them itself."""
+        """Return the field names of some indices; None without options: the library reads stored names."""
         from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 
@@ -146,7 +146,7 @@ class Forest(SettingGroup):
     )
 
     def forest_of(self, client: "Elasticsearch", *indices: str) -> str:
-        """Return the name that was given, or that the indices or their templates contain."""
+        """Return the forest's name: the given name, or the name stored in the indices or their templates."""
         from esdedup.elastic.article_indices import Articles
         from esdedup.maintenance import Maintenance
 
@@ -164,7 +164,7 @@ class Where(Server, FieldNames, Forest):
 
 
 class WritableForest(Forest):
-    """Options for a forest to write to, which only one process at a time may do."""
+    """Options for a forest to write to; only one process at a time can own it."""
 
     wait_s: Annotated[float, Naming(flag="--wait")] = pydantic.Field(default=0.0, ge=0)
     """Seconds to wait while another process owns the forest."""

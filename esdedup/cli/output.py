@@ -151,7 +151,7 @@ def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **other
 
 @contextlib.contextmanager
 def reported(report: Callable[[], None], *, index: str) -> Iterator[None]:
-    """Call `report` however the run ends, unless its articles lack fields, so that it has not begun."""
+    """Call `report` however the run ends, unless it could not begin because its articles lack fields."""
     is_reported = False
     try:
         with said_if_interrupted(report):
@@ -213,7 +213,7 @@ def _grid(rows: Sequence[tuple[str, ...]], *, numbers: Collection[int] = ()) -> 
 
 
 def printable(text: object) -> str:
-    """Return a text with control characters replaced by spaces."""
+    """Return a text with unprintable characters replaced by spaces."""
     return "".join(each if each.isprintable() else " " for each in str(text))
 
 
@@ -335,7 +335,7 @@ def _print_found(
     *,
     cursor: str | None = None,
 ) -> None:
-    """Print a table of articles, each after a cell, then lines; narrow screens truncate titles, not ids."""
+    """Print articles as a table, each with a first cell, then lines; narrow screens truncate only titles."""
     table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     longest_id = max((len(article.id) for _, article in rows), default=0)
     table.add_column(name, justify="right", no_wrap=True)

@@ -90,7 +90,7 @@ def similar(
     site: str | None = None,
     by_source: bool = False,
     other_sources: bool = False,
-    time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - for what is printed
+    time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - used by its callback
     paging: options.PageOptions,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
@@ -145,7 +145,7 @@ def show(
     article_id: Annotated[str | None, typer.Option("--id")] = None,
     fingerprint: str | None = None,
     root: str | None = None,
-    time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - for what is printed
+    time_zone: options.TimeZone = "UTC",  # noqa: ARG001 - used by its callback
     paging: options.PageOptions,
     json: options.Json = False,
     where: options.Where,
@@ -233,7 +233,7 @@ def _print_node(node: "ForestNode | None", missing: str | None) -> None:
     role = "a root" if node.is_root else f"a leaf of {node.root}"
     life = "has expired"
     if node.is_live:
-        life = "lives" if node.lives_until is None else f"lives until {node.lives_until}, unless needed again"
+        life = "lives" if node.lives_until is None else f"lives until {node.lives_until}, unless seen again"
     output.print_facts(
         {
             "node": f"{role}; {life}",

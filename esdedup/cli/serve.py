@@ -24,7 +24,7 @@ def serve(
     fingerprinting: options.Fingerprinting,
     where: options.Where,
 ) -> None:
-    """Serve the list with dedup and the similar articles: web pages, JSON under /api/v1, feeds and files.
+    """Serve the deduplicated list and similar articles: web pages, JSON under /api/v1, feeds and files.
 
     Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
 

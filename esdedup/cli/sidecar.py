@@ -58,7 +58,7 @@ def sidecar(
         typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
     ] = None,
     with_pid: Annotated[
-        int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
+        int | None, typer.Option("--with-pid", hidden=True, help="Exit when this process has exited.")
     ] = None,
 ) -> None:
     """Run a proxy for Elasticsearch that gives roots to the articles of many feeders.

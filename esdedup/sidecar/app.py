@@ -45,7 +45,7 @@ OPENAPI_PATH = "/v1/openapi.json"
 _OWN_CONNECTIONS = 8
 # Elasticsearch's default refresh interval, so that looking up texts causes no further refreshes.
 _REFRESH_INTERVAL_S = 1.0
-# Timeout for Elasticsearch's answer in readiness checks; shorter than the usual timeout of probes.
+# Timeout for Elasticsearch's response in readiness checks; shorter than the usual timeout of probes.
 _ASK_S = 2.0
 
 
@@ -206,7 +206,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         limits=BatchLimits(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
         metrics=metrics,
     )
-    # Has no credentials: each request is sent with its caller's.
+    # This client has no credentials: each request is sent with its caller's.
     anyone = connect_async(settings.url, ca_certs=settings.ca_certs)
     reader = AsyncReader(
         anyone,

@@ -100,7 +100,7 @@ class CallerRefused(Refused):
         self.answer = answer
 
     def as_elasticsearch(self) -> Response:
-        """Return Elasticsearch's own answer."""
+        """Return Elasticsearch's own response."""
         response = Response(self.answer.body, self.answer.status)
         response.raw_headers = end_to_end(self.answer.headers)
         return response

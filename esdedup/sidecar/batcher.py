@@ -1,4 +1,4 @@
-"""`Batcher`: combines the articles of many requests into batches, which are decided one after the other.
+"""`Batcher`: combines the articles of many requests into batches, which are assigned one after the other.
 
 A batch contains the whole queue, up to a limit. If more articles wait, callers take turns, and so do the
 requests of each caller.
@@ -24,7 +24,7 @@ class BatchLimits:
     batch_articles: int = 1_000
     # The maximum number of characters in a batch; the last article may exceed it.
     batch_characters: int = 8_000_000
-    # For all requests in progress. A caller's first request, and callers below their share, may exceed these.
+    # For all requests in progress. A caller's first request, and callers below their share, may exceed them.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
 
@@ -48,12 +48,12 @@ class _Load:
 
 
 class _Waiting:
-    """A request with articles that are not decided yet."""
+    """A request with articles that are not assigned yet."""
 
     def __init__(self, articles: Sequence[ArticleAction]) -> None:
         loop = asyncio.get_running_loop()
         self.articles, self.came_s = articles, loop.time()
-        # The number of articles already put into batches, and the number already decided.
+        # The number of articles already put into batches, and the number already assigned.
         self.taken = self.decided = 0
         self.all_decided: asyncio.Future[None] = loop.create_future()
         # A future for each batch with articles of the request, done when the batch is durable.
@@ -71,12 +71,12 @@ _TURN = 100
 # Waiting articles per second of Retry-After, to which a random time of up to the same length is added.
 _ARTICLES_A_SECOND = 5_000
 
-# Requests, each with those of its articles that are in the batch, in order.
+# Requests, each with its articles in the batch, in order.
 _Batch = list[tuple[_Waiting, Sequence[ArticleAction]]]
 
 
 class Batcher:
-    """Decides the articles of each request in order, and stops after the request's first failure."""
+    """Assigns the articles of each request in order, and stops after the request's first failure."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Batcher:
     ) -> None:
         """Call `decide` with one batch after the other, while `run` is running.
 
-        It returns an awaitable that completes when the decisions are durable. An exception from either fails
+        `decide` returns an awaitable that completes when the batch is durable. An exception from either fails
         every request with articles in the batch.
         """
         self._metrics = metrics
@@ -95,19 +95,19 @@ class Batcher:
         self._limits = limits
         # By caller, the requests with articles not yet in a batch. The caller whose turn is next comes first.
         self._queues: dict[Hashable, deque[_Waiting]] = {}
-        # By caller, the articles that wait or are being decided.
+        # By caller, the articles that are waiting or being assigned.
         self._held: dict[Hashable, _Load] = {}
         self._all = _Load()
         self._changed = asyncio.Event()
         self._is_closing = False
-        # The writes of decided batches that are not durable yet.
+        # The writes of assigned batches that are not durable yet.
         self._writes: set[asyncio.Future[None]] = set()
 
     @contextlib.asynccontextmanager
     async def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> AsyncIterator[None]:
-        """Yield when the articles of a request are decided; on exit, wait until the decisions are durable.
+        """Yield when the articles of a request are assigned; on exit, wait until the assignments are durable.
 
         Raises `Refused` if the queue is full and this caller exceeds its share, or after `close`.
         """
@@ -131,12 +131,12 @@ class Batcher:
             self._hold(_Load(-load.articles, -load.characters), caller)
 
     def close(self) -> None:
-        """Refuse further requests. `run` ends once the accepted requests have been decided."""
+        """Refuse further requests. `run` returns once the accepted requests have been assigned."""
         self._is_closing = True
         self._changed.set()
 
     async def run(self) -> None:
-        """Decide one batch after the other, until `close` has been called and the queue is empty."""
+        """Assign one batch after the other, until `close` has been called and the queue is empty."""
         while self._queues or not self._is_closing:
             if self._queues:
                 await self._decide_batch(self._take())
@@ -181,7 +181,7 @@ class Batcher:
             queue = self._queues.pop(caller)
             waiting = queue.popleft()
             start = stop = waiting.taken
-            # Skip the request if its caller has gone or one of its earlier batches has failed.
+            # Skip the request if its caller has disconnected or one of its earlier batches has failed.
             if not waiting.all_decided.done():
                 end = min(start + _TURN, start + articles, len(waiting.articles))
                 while stop < end and characters > 0:

@@ -82,7 +82,7 @@ def _inflated(packed: bytes, most_bytes: int) -> bytes:
             raise _too_large(most_bytes)
         if stream.eof:
             return whole
-    raise _damaged("the body is not deflate, or is truncated")
+    raise _damaged("the body is not deflate data, or is truncated")
 
 
 def _unzipped(packed: bytes, most_bytes: int) -> bytes:
@@ -107,7 +107,7 @@ def _unzipped(packed: bytes, most_bytes: int) -> bytes:
         at -= len(member.unused_data)
         if not packed.startswith(_MAGIC, at):
             return b"".join(parts)
-    raise _damaged(f"the body is gzip of more than {_MOST_MEMBERS:,} members: compress it as a whole")
+    raise _damaged(f"the body is gzip with more than {_MOST_MEMBERS:,} members: compress it as a whole")
 
 
 _UNPACKED_BY = {"deflate": _inflated, "gzip": _unzipped, "x-gzip": _unzipped}
@@ -125,7 +125,7 @@ def _damaged(reason: str) -> RequestRefused:
     return RequestRefused(400, "parse_exception", reason)
 
 
-# Unspecific types of JSON sent to our own endpoints. NiFi sends application/octet-stream.
+# Unspecific types with which JSON is sent to our own endpoints. NiFi sends application/octet-stream.
 _UNSPECIFIC_TO_US = _UNSPECIFIC | {"application/octet-stream"}
 
 
@@ -150,7 +150,7 @@ def _parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        # A lone surrogate must cause the rejection of a single article, not of all.
+        # A lone surrogate must cause the rejection of a single article, not of the whole body.
         try:
             return parsed_with_surrogates(body)
         except ValueError:

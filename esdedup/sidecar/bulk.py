@@ -1,6 +1,6 @@
 """`BulkRoute`: adds roots to the articles in a request, and forwards it to Elasticsearch.
 
-Answers for items that are refused here are merged into Elasticsearch's answer, in the order of the request.
+The results of items that are refused here are merged into Elasticsearch's response, in the request's order.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type")
 _LOGGED_AT_ONCE = 100
 # The maximum number of rejected articles of a request that are logged one by one.
 _MOST_LOGGED = 1_000
-# Clients reject answers without this header.
+# Clients reject responses without this header.
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
-# Query parameters that make Elasticsearch shorten or reformat its answer.
+# Query parameters that make Elasticsearch shorten or reformat its response.
 _FORMS = frozenset(("filter_path", "format", "pretty"))
 _VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
 # Cannot match inside a JSON string, whose quotes are escaped.
 _STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
-# The maximum length of a match, with the white space of a pretty-printed answer.
+# The maximum length of a match, including the white space of a pretty-printed response.
 _LONGEST = 32
 
 
@@ -114,7 +114,7 @@ class BulkRoute(Proxy):
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
     ) -> Response:
-        """Return the answer to a request of `count` items, some refused; `body` contains the others."""
+        """Return the response to a request of `count` items, some refused; `body` contains the others."""
         accept, query = _header(scope, "accept"), scope["query_string"]
         require_json(accept, query)
         media_type = json_type(accept)
@@ -177,14 +177,14 @@ def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, st
 
 
 def _parted(items: Sequence[bulk_request.BulkItem]) -> tuple[bytes, dict[int, dict[str, Any]]]:
-    """Return the lines of the items to forward, and the answers for the refused items by position."""
+    """Return the lines of the items to forward, and the results of the refused items by position."""
     lines = b"".join([each.lines() for each in items if each.rejection is None])
     refused = {at: refused_item(each, each.rejection) for at, each in enumerate(items) if each.rejection}
     return lines, refused
 
 
 def refused_answer(refused: bulk_request.RequestRefused) -> Response:
-    """Return the answer to a refused request, in Elasticsearch's format."""
+    """Return the response to a refused request, in Elasticsearch's format."""
     body = error_body(refused.status, refused.kind, str(refused))
     response = Response(body, refused.status, media_type=JSON)
     response.raw_headers.insert(0, _PRODUCT)
@@ -192,24 +192,24 @@ def refused_answer(refused: bulk_request.RequestRefused) -> Response:
 
 
 def refused_item(item: bulk_request.BulkItem, rejection: bulk_request.Rejection) -> dict[str, Any]:
-    """Return the answer for a refused item. Clients decide by its status whether to retry; not after 400."""
+    """Return the result of a refused item. Clients decide by its status whether to retry."""
     error = {"type": bulk_request.ARTICLE_REJECTED, "reason": rejection.reason}
     answer = {"_index": item.index, "_id": item.meta.get("_id"), "status": rejection.status, "error": error}
     return {item.operation: answer}
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
-    """Merge the refused items into Elasticsearch's answer; raises `ServerError` if its items do not match."""
+    """Merge the refused items into Elasticsearch's response; raises `ServerError` if its items are wrong."""
     try:
         values: dict[str, Any] = json.loads(answer)
         answered = values.pop("items")
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise ServerError("Elasticsearch's answer to a bulk request cannot be read", status=200) from error
+        raise ServerError("Elasticsearch's response to a bulk request cannot be read", status=200) from error
     if not isinstance(answered, list):
         answered = []
     if len(answered) != count - len(refused):
         raise ServerError(
-            f"Elasticsearch answered {len(answered):,} items of a bulk request instead of "
+            f"Elasticsearch returned {len(answered):,} items of a bulk request instead of "
             f"{count - len(refused):,}",
             status=200,
         )
@@ -220,12 +220,12 @@ def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) 
 
 
 def whole_answer(query: bytes) -> bytes:
-    """Return a query string without the parameters that make Elasticsearch shorten or reformat its answer."""
+    """Return a query string without the parameters that make Elasticsearch shorten or reformat responses."""
     return b"&".join(without(query, _FORMS))
 
 
 def json_type(accept: str | None) -> str:
-    """Return the JSON media type for an answer, with the API version that the caller requests, if any."""
+    """Return the JSON media type for a response, with the API version that the caller requests, if any."""
     versioned = None if accept is None else _VERSION.search(accept)
     if versioned is None:
         return JSON
@@ -233,27 +233,27 @@ def json_type(accept: str | None) -> str:
 
 
 def require_json(accept: str | None, query: bytes) -> None:
-    """Raise `RequestRefused` unless the caller accepts JSON, the only format of answers for refused items."""
+    """Raise `RequestRefused` unless the caller accepts JSON, in which refused items are reported."""
     readable = ("json", "*/*", "application/*", "text/plain")
     is_json = accept is None or any(each in accept.lower() for each in readable)
     if not is_json or values_of(query).get("format", "json") != "json":
         raise bulk_request.RequestRefused(
             406,
             "media_type_header_exception",
-            "an item of this request is refused, and the answer is available in JSON only: accept "
+            "an item of this request is refused, and the response is available in JSON only: accept "
             "application/json",
         )
 
 
 class ItemStatuses:
-    """Counts the statuses of items in a streamed answer."""
+    """Counts the statuses of items in a streamed response."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
         self._rest = b""
 
     def read(self, part: bytes) -> None:
-        """Count the statuses in the next part of the answer; finds none in compressed answers."""
+        """Count the statuses in the next part of the response; finds none in compressed responses."""
         text = self._rest + part
         end = 0
         for found in _STATUS.finditer(text):

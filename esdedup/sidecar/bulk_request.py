@@ -30,20 +30,20 @@ class RequestRefused(Refused):
 
 
 MAX_ITEMS = 100_000
-"""Limit of items in one body, 20 times what clients send. Each takes 1 kB of memory besides its bytes."""
+"""Maximum number of items in a body, 20 times as many as clients send; each takes 1 kB besides its bytes."""
 
 MAX_LINE_BYTES = 100 * 1024 * 1024
-"""Limit of a line: Elasticsearch's default limit of a request."""
+"""Maximum size of a line, which is Elasticsearch's default maximum for a whole request."""
 
 OPERATIONS = frozenset(("create", "delete", "index", "update"))
-# Windows programs begin texts with it. Within an answer in JSON it would be a syntax error.
+# The byte order mark that Windows programs write first. It is stripped, since JSON may not contain it.
 UTF8_MARK = b"\xef\xbb\xbf"
 # Parameters of an action line whose values are read as strings.
 _TEXTS = ("_id", "_index", "pipeline", "routing")
 _SPACE = b" \t\r"
 _ILLEGAL = "illegal_argument_exception"
 
-# Per item: an action line, a document line, and blank lines, which are ignored.
+# The average number of lines allowed per item: an action, a document, and blank lines, which are ignored.
 _LINES_PER_ITEM = 4
 
 
@@ -236,7 +236,7 @@ def _too_large(what: str) -> RequestRefused:
 def _with_object(
     source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, names: tuple[str, ...]
 ) -> bytes:
-    """Return a document without its dedup objects, then add `values` under the first of `names`, if given."""
+    """Remove a document's dedup objects, then add `values` under the first of `names`, if given."""
     if any(key.startswith(names) for key in old):
         source = without_objects(source, names)
     return source if values is None else with_member(source, names[0], orjson.dumps(values))
@@ -271,7 +271,7 @@ class Member(NamedTuple):
 
 
 def members(source: bytes) -> list[Member]:
-    """Return the members of a JSON object, without those of nested objects."""
+    """Return the members of a JSON object, but not the members of nested objects."""
     found: list[Member] = []
     depth = 0
     key, start, value = "", -1, -1

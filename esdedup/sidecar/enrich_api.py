@@ -28,11 +28,11 @@ _LINES = """{"index":{"_index":"news","_id":"wire-17"}}
 """
 _INDEX = (
     "The index that the article will be written to, which must be set up. It names the fields. The caller "
-    "must have the right to write to it. By default, the field names are those of the sidecar."
+    "must have the right to write to it. Without an index, the sidecar's field names apply."
 )
 _MORE = (
     "More pages follow: an incomplete block of 32 waits for them. Otherwise, all pages are learned from "
-    "before the answer is sent."
+    "before the response is sent."
 )
 _ONE = {
     "type": "object",
@@ -47,7 +47,7 @@ _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
 class _Model(BaseModel):
-    """Base of queries, bodies and answers; docstrings of fields become descriptions in OpenAPI."""
+    """Base of queries, bodies and responses; docstrings of fields become descriptions in OpenAPI."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -220,10 +220,10 @@ def enrich_routes(
     async def enrich_one(
         request: Request, index: Annotated[str | None, Query(description=_INDEX)] = None
     ) -> Response:
-        """For pipelines that send one event per request: the body is an article; the answer adds its root.
+        """For pipelines that send one event per request: the body is an article; the response adds its root.
 
-        If the article is rejected, the answer is the error. Articles that arrive at the same time are decided
-        together. `_id` is the id that the article will have.
+        If the article is rejected, the response is the error. Articles that arrive at the same time are
+        assigned together. `_id` is the id that the article will have.
         """
         enrichment.ownership().require()
         body, given = await read_object(request, most_bytes=max_body_bytes)

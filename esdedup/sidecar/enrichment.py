@@ -27,7 +27,7 @@ from esdedup.sidecar.upstream import Headers
 
 log = logging.getLogger("esdedup")
 
-# How long an answer is cached. For this time after `setup`, articles may still be written without roots.
+# How long a look-up is cached. For this time after `setup`, articles may still be written without roots.
 _CACHED_S = 2.0
 # The maximum number of concurrent requests to Elasticsearch.
 _AT_ONCE = 4
@@ -41,7 +41,7 @@ Target = WritableIndex | IndexNotReady | None
 
 
 class Indices:
-    """Looks up which indices are set up, with `Articles.find` in threads; answers are cached briefly."""
+    """Looks up which indices are set up, with `Articles.find` in threads; results are cached briefly."""
 
     def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
         self._find = find
@@ -75,7 +75,7 @@ class Indices:
         return await asyncio.shield(self._known[name])
 
     def _expire(self, name: str, answer: asyncio.Future[Target]) -> None:
-        """Remove an answer from the cache, at once if it is an error, which may be transient."""
+        """Remove a result from the cache, at once if it is an error, which may be transient."""
         if answer.cancelled() or answer.exception() or isinstance(answer.result(), IndexNotReady):
             self._known.pop(name, None)
         else:
@@ -93,7 +93,7 @@ class Indices:
             return IndexNotReady(str(error), index=name)
 
 
-# Reading an article takes about 20 µs; the event loop runs other tasks after this many.
+# Reading an article takes about 20 µs; the event loop runs other tasks after this many articles.
 _READ_AT_ONCE = 100
 
 # Matches invalid index names. Some of them make Elasticsearch refuse the whole request, or never answer.
@@ -125,16 +125,16 @@ class Enrichment:
     ) -> None:
         """Set the addition or rejection of each item; the request's scope identifies the caller.
 
-        `unset` stands for the index of items that name none. If it is given, items for an index that is not
-        set up are rejected; otherwise both are forwarded unchanged. Raises `CallerRefused`, and errors of
-        `OwnerThread.assigning`.
+        `unset` stands for the index of items that name none; if it is given, items for an index that is not
+        set up are rejected. If it is None, items of both kinds are forwarded unchanged. Raises
+        `CallerRefused`, and errors of `OwnerThread.assigning`.
         """
         headers = scope["headers"]
         for item in items:
             if item.index is not None and _NO_NAME.fullmatch(item.index):
                 item.rejection = _no_index(item.index)
         possible = [item for item in items if item.rejection is None]
-        named = frozenset(name for each in possible if (name := _asked_name(each)) is not None)
+        named = frozenset(name for each in possible if (name := _name_to_find(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
         is_passed = [each.operation != "delete" and each.index not in (None, *targets) for each in possible]
         self.metrics.articles({"not_set_up": sum(is_passed)})
@@ -146,7 +146,7 @@ class Enrichment:
                 await asyncio.sleep(0)
             target = unset if item.index is None else targets.get(item.index)
             if isinstance(target, Rejection):
-                if item.operation != "delete" or _asked_name(item) is not None:
+                if item.operation != "delete" or _name_to_find(item) is not None:
                     item.rejection = target
             elif target is not None and item.operation != "delete":
                 _read(item, target, now_ms=now_ms, backfill=backfill)
@@ -222,7 +222,7 @@ def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) 
         item.added = found
 
 
-def _asked_name(item: BulkItem) -> str | None:
+def _name_to_find(item: BulkItem) -> str | None:
     """Return the index to look up for an item; for a deletion, only if the name contains a date."""
     is_deletion = item.operation == "delete" and not (item.index or "").startswith("<")
     return None if is_deletion else item.index

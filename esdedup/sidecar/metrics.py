@@ -65,33 +65,33 @@ class Metrics:
         self.with_boilerplate = counter(
             "boilerplate_articles", "Articles whose fingerprints omit boilerplate."
         )
-        self.boilerplate_letters = counter("boilerplate_letters", "Letters and digits of that boilerplate.")
+        self.boilerplate_letters = counter("boilerplate_letters", "Boilerplate letters and digits left out.")
         self.batch_articles = self._new(
             Histogram, "batch_articles", "Articles in a batch.", buckets=_ARTICLES
         )
-        self.batch_wait = seconds("batch_wait", "From a batch's first article to the start of its decision.")
-        self.batch_decide = seconds("batch_decide", "Fingerprinting a batch and deciding its roots.")
+        self.batch_wait = seconds("batch_wait", "From a batch's first article to the start of assignment.")
+        self.batch_decide = seconds("batch_decide", "Fingerprinting a batch and choosing its roots.")
         self.batch_write = seconds(
             "batch_write", "Writing the nodes of a batch, until Elasticsearch acknowledges them."
         )
-        self.queue = gauge("queue_articles", "Articles that wait or are being decided.")
+        self.queue = gauge("queue_articles", "Articles that are waiting or being assigned.")
 
-        self._requests = seconds("request", "From a request to the end of its answer.", kind=RequestKind)
+        self._requests = seconds("request", "From a request to the end of its response.", kind=RequestKind)
         self._in_progress = gauge("requests_in_progress", "Requests in progress.")
         self._refused = counter("requests_refused", "Requests that the sidecar refused.", reason=Refusal)
         self.bodies = gauge("request_bodies_bytes", "Total size of the bodies of requests in progress.")
 
         self._upstream = counter(
             "elasticsearch_requests",
-            "Requests to Elasticsearch by the status of its answer; `none` if there was no answer.",
+            "Requests to Elasticsearch by the status of its response; `none` if there was no response.",
             status=_Status,
         )
         self._upstream_seconds = seconds(
-            "elasticsearch_request", "From a request to Elasticsearch to the beginning of its answer."
+            "elasticsearch_request", "From a request to Elasticsearch to the beginning of its response."
         )
         self._items = counter(
             "bulk_items",
-            "Items of bulk requests with articles, by status; compressed answers are not counted.",
+            "Items of bulk requests with articles, by status; compressed responses are not counted.",
             status=_Status,
         )
 
@@ -133,7 +133,7 @@ class Metrics:
         self._upstream_seconds.observe(seconds)
 
     def items(self, statuses: Mapping[int, int]) -> None:
-        """Count items by the status in Elasticsearch's answer."""
+        """Count items by the status in Elasticsearch's response."""
         for status, number in statuses.items():
             self._items.labels(_status(status)).inc(number)
 

@@ -1,4 +1,4 @@
-"""`OwnerThread`: runs the forest's owner in a separate thread, which decides the articles of all requests."""
+"""`OwnerThread`: runs the forest's owner in a separate thread, which assigns the articles of all requests."""
 
 import asyncio
 import contextlib
@@ -23,14 +23,14 @@ from esdedup.sites import RawPage
 log = logging.getLogger("esdedup")
 
 # How often an owner maintains the forest, and a standby tries to take it.
-_LOOK_S = 1.0
+_INTERVAL_S = 1.0
 # How long startup waits to take the forest, so that the first request finds an owner if the forest is free.
-_FIRST_LOOK_S = 2.0
+_FIRST_ATTEMPT_S = 2.0
 # How often the forest's contents are counted, which takes a few milliseconds.
 _COUNT_EVERY_S = 60.0
 # Timeout of a look-up in the owner's memory; the caller then searches Elasticsearch instead.
 _LOOK_UP_S = 5.0
-# Timeout at shutdown for deciding accepted articles and releasing the lease.
+# Timeout at shutdown for assigning accepted articles and releasing the lease.
 _END_S = 5.0
 
 _Result = TypeVar("_Result")
@@ -64,7 +64,7 @@ class Ownership:
 class OwnerThread:
     """Takes a forest as soon as it is free, and keeps it; use inside ``async with``.
 
-    Only a single daemon thread uses the forest. Shutdown decides accepted articles if time permits.
+    A single daemon thread uses the forest. At shutdown, it assigns accepted articles if time permits.
     """
 
     def __init__(self, owner: Owner, *, forest: str, limits: BatchLimits, metrics: Metrics) -> None:
@@ -86,13 +86,13 @@ class OwnerThread:
     ) -> contextlib.AbstractAsyncContextManager[None]:
         """Call `Batcher.assigning` if this process owns the forest; also raises errors of `Owner.decide`.
 
-        After an error some articles may have been decided; if sent again, they get the same roots.
+        After an error, some articles may have been assigned; if sent again, they get the same roots.
         """
         self.ownership.require()
         return self._batcher.assigning(articles, caller)
 
     async def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return the assignment that a text would get now; None if not the owner, or after a timeout."""
+        """Return the assignment that a text would get now; None on a standby, or after a timeout."""
         if not self.ownership.is_owner:
             return None
         with contextlib.suppress(TimeoutError):
@@ -106,7 +106,7 @@ class OwnerThread:
 
     async def __aenter__(self) -> Self:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._run(self._take_or_keep), _FIRST_LOOK_S)
+            await asyncio.wait_for(self._run(self._take_or_keep), _FIRST_ATTEMPT_S)
         self._tasks = [
             asyncio.create_task(self._batcher.run(), name="batcher"),
             asyncio.create_task(self._keep_forest(), name="owner"),
@@ -114,7 +114,7 @@ class OwnerThread:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Decide accepted articles and release the forest, or give up after a timeout."""
+        """Assign accepted articles and release the forest, or give up after a timeout."""
         batching, keeping = self._tasks
         self._batcher.close()
         end_s = asyncio.get_running_loop().time() + _END_S
@@ -136,10 +136,10 @@ class OwnerThread:
         while True:
             is_more_to_do = await self._run(self._take_or_keep)
             if not is_more_to_do:
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_INTERVAL_S)
 
     async def _decide(self, articles: list[ArticleAction]) -> Awaitable[None]:
-        """Decide a batch; return an awaitable that completes when the decisions are durable."""
+        """Assign a batch's articles; return an awaitable that completes when the assignments are durable."""
         return self._durable(await self._run(lambda: self._decide_in_thread(articles)))
 
     async def _durable(self, written: Future[None]) -> None:
@@ -158,7 +158,7 @@ class OwnerThread:
         return self._owner.learn(pages, on_learned=lambda *_: None, are_last=are_last)
 
     def _decide_in_thread(self, articles: list[ArticleAction]) -> Future[None]:
-        # The forest may have been lost since the job was queued; deciding would take it again.
+        # The forest may have been lost since the job was queued; `Owner.decide` would take it again.
         self.ownership.require()
         began_s = time.perf_counter()
         written = self._noting_errors(lambda: self._owner.decide(articles))
@@ -174,12 +174,12 @@ class OwnerThread:
         except EsdedupError as error:
             self._note_ownership(error)
             if isinstance(error, IndexNotReady):
-                # The error concerns the forest's index; clients would take 409 for a conflict of a document.
+                # It concerns the forest's index; clients would take 409 for a document's version conflict.
                 raise Refused(str(error), status=503, kind="forest_not_usable") from error
             raise
 
     def _take_or_keep(self) -> bool:
-        """Take the forest, or do the next step of an owner or standby; return whether more steps are due."""
+        """Take the forest, or or do some of an owner's or standby's work; return whether more is due now."""
         if self._is_closing:
             return False
         try:
@@ -196,7 +196,7 @@ class OwnerThread:
         if expired is None:
             return False
         number = expired.leaves + expired.roots
-        # The number restarts at 0 with each deletion.
+        # Each deletion run counts from 0.
         self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
         self._expired = number
         return True

@@ -72,7 +72,7 @@ class ArticlePath:
 
 
 def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
-    """Parse a path that writes articles; return None for all other paths, also those that are refused."""
+    """Parse a path that writes articles; return None for all other paths, including refused ones."""
     path = raw_path.partition(b"#")[0]
     # The leading slash is optional, and trailing slashes are ignored.
     parts = path.removeprefix(b"/").rstrip(b"/").split(b"/")
@@ -125,13 +125,13 @@ def routed(query: bytes, routing: str) -> bytes:
 
 
 def without(query: bytes, names: Collection[str]) -> list[bytes]:
-    """Return the parameters of a query string, still encoded, without those in `names`."""
+    """Return the parameters of a query string, still encoded, except the parameters in `names`."""
     given = _PARAMETERS.split(query.partition(b"#")[0])
     return [each for each in given if each and _name(each) not in names]
 
 
 def values_of(query: bytes) -> dict[str, str]:
-    """Return the decoded parameters of a query string; if one is repeated, the last value."""
+    """Return the decoded parameters of a query string; a repeated parameter has its last value."""
     parts = [each.partition(b"=") for each in _PARAMETERS.split(query.partition(b"#")[0])]
     return {_name(name): unquote_plus(value.decode(errors="replace")) for name, _, value in parts}
 

@@ -1,4 +1,4 @@
-"""`Proxy` forwards requests to Elasticsearch, and its answers to the callers, unchanged.
+"""`Proxy` forwards requests to Elasticsearch, and its responses to the callers, unchanged.
 
 `UnreadWrites` refuses requests by which articles could get into a set-up index without a root.
 """
@@ -27,7 +27,7 @@ from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
-# Limit of answers of unknown length to HTTP/1.0, which are buffered: a truncated one would look complete.
+# Maximum size of a buffered response to HTTP/1.0: if its length is unknown, a truncated one looks complete.
 _MAX_HELD_BYTES = 100 << 20
 
 
@@ -40,7 +40,7 @@ def target_of(scope: Scope) -> bytes:
 
 @dataclasses.dataclass(eq=False)
 class Proxy(BaseRoute):
-    """Forwards requests and their answers, whatever their method and path."""
+    """Forwards requests of any method and path, and their responses."""
 
     upstream: Upstream
 
@@ -49,13 +49,13 @@ class Proxy(BaseRoute):
         return Match.FULL, {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward the request. If the answer is cut short, the server closes the caller's connection."""
+        """Forward the request. If the response is cut short, the server closes the caller's connection."""
         caller = Caller(scope, receive)
         try:
             async with caller.waiting():
                 await self.send_on(scope, receive, send, body=caller.body())
         except ClientDisconnect:
-            _log.debug("a caller disconnected before the answer")
+            _log.debug("a caller disconnected before the response")
 
     async def send_on(
         self,
@@ -66,7 +66,7 @@ class Proxy(BaseRoute):
         body: bytes | AsyncIterator[bytes] | None,
         watch: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """Forward a request with `body`, and its answer; call `watch` with each part of the answer's body."""
+        """Forward a request with `body`, and its response; call `watch` with each part of the response."""
         has_begun = False
         try:
             async with self.upstream.send(
@@ -145,7 +145,7 @@ async def _hold(parts: AsyncIterator[bytes]) -> bytes:
     async for part in parts:
         held += part
         if len(held) > _MAX_HELD_BYTES:
-            raise ServerUnavailable("the answer is too large for HTTP/1.0; use HTTP/1.1")
+            raise ServerUnavailable("the response is too large for HTTP/1.0; use HTTP/1.1")
     return bytes(held)
 
 
@@ -184,7 +184,7 @@ def _not_read(reason: str) -> Refused:
 class UnreadWrites(Proxy):
     """Matches requests that may write documents and that no earlier route has matched."""
 
-    # Like `Indices.find`.
+    # Has the signature of `Indices.find`.
     find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

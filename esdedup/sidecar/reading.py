@@ -60,7 +60,7 @@ class ReadingApi(BaseRoute):
         return (Match.FULL if is_under(API, scope) else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; the parameter `index` is moved from the query string to the scope."""
+        """Answer the request; move its parameter `index` from the query string to the scope."""
         given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         named = [value for name, value in given if name == "index" and value]
         if named:

@@ -23,7 +23,7 @@ from esdedup.sidecar.settings import Settings
 
 log = logging.getLogger("esdedup")
 
-# The application has its own timeout, and reports it; this later one is for clients that do not read.
+# The application reports its own timeout; the server's is later, for clients that do not read the response.
 _MARGIN_S = 5.0
 
 

@@ -158,7 +158,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     batch_size: Annotated[int, Naming(heading="Batches and limits")] = Field(
         default=1_000, ge=1, le=DEFAULT_LIMITS.bulk_documents
     )
-    """Maximum number of articles that are decided together."""
+    """Maximum number of articles that are assigned together."""
     queue_articles: int = Field(default=20_000, ge=1, le=1_000_000)
     """Maximum number of articles in the queue; further requests get 429."""
     # The default of Elasticsearch's http.max_content_length.
@@ -175,13 +175,13 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """Seconds within which the headers of a request must arrive."""
     request_timeout_s: float = Field(default=300.0, ge=1, le=86_400)
     """Seconds within which the body must arrive after the headers."""
-    # Feeders usually time out earlier, but a merge or reindex through the sidecar may take very long.
+    # Feeders usually time out earlier, but a merge or reindex through the sidecar may take a very long time.
     answer_timeout_s: float = Field(default=3_600.0, ge=1, le=86_400)
-    """Seconds that the answer may take after the whole request has arrived."""
+    """Seconds that the response may take after the whole request has arrived."""
     # Clients reuse connections, and must retry if one is closed while they send.
     keep_alive_s: float = Field(default=600.0, ge=0, le=86_400)
     """Seconds after which an idle connection is closed."""
-    # With up to ten more seconds if Elasticsearch is down, within Kubernetes' default grace period.
+    # Even with up to ten more seconds if Elasticsearch is down, within Kubernetes' default grace period.
     shutdown_timeout_s: float = Field(default=20.0, ge=0, le=3_600)
     """Seconds after SIGTERM within which accepted requests must be answered."""
 

@@ -1,4 +1,4 @@
-"""`Upstream`: streams requests to Elasticsearch, and its answers back.
+"""`Upstream`: streams requests to Elasticsearch, and its responses back.
 
 Only hop-by-hop headers are removed. Nothing is added; in particular, no credentials.
 """
@@ -67,7 +67,7 @@ def as_text(value: bytes, what: str) -> str:
         raise RequestUnreadable(f"{what} is not UTF-8") from None
 
 
-# How long a node that could not be connected to is tried only after the others.
+# How long a node is tried only after the others once a connection to it has failed.
 _AVOIDED_S = 5.0
 
 
@@ -115,28 +115,28 @@ _IDLE_S = 15.0
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
 
 
-# After answers with these, Elasticsearch may stop reading from the connection: the next request would fail.
-_LAST_ANSWERS = frozenset(
+# After responses with these, Elasticsearch may stop reading from the connection: the next request would fail.
+_LAST_STATUSES = frozenset(
     (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.EXPECTATION_FAILED)
 )
 
 
 class _Response(aiohttp.ClientResponse):
-    """An answer of a node; its connection is reused only if the node still reads from it."""
+    """A response of a node; its connection is reused only if the node still reads from it."""
 
     async def start(self, connection: Connection) -> Self:
         protocol = connection.protocol
         await super().start(connection)
-        if self.status in _LAST_ANSWERS and protocol is not None:
+        if self.status in _LAST_STATUSES and protocol is not None:
             protocol.force_close()
             if self.connection is None:
-                # The whole answer has arrived, so the connection is in the pool already.
+                # The whole response has arrived, so the connection is in the pool already.
                 protocol.close()
         return self
 
 
 class UpstreamAnswer:
-    """An answer of Elasticsearch, with the headers that a proxy forwards."""
+    """A response of Elasticsearch, with the headers that a proxy forwards."""
 
     def __init__(self, response: aiohttp.ClientResponse, node: str) -> None:
         self.status = response.status
@@ -150,11 +150,11 @@ class UpstreamAnswer:
             async for part in self._content.iter_any():
                 yield part
         except (aiohttp.ClientError, OSError) as error:
-            raise ServerUnavailable(f"the answer of {self._node} is incomplete ({_reason(error)})") from error
+            raise ServerUnavailable(f"{self._node} sent an incomplete response ({_reason(error)})") from error
 
 
 class WholeAnswer(NamedTuple):
-    """An answer of Elasticsearch with its whole body."""
+    """A response of Elasticsearch with its whole body."""
 
     status: int
     headers: Headers
@@ -177,7 +177,7 @@ class Upstream:
         """Hold the nodes at `urls`; raises `SettingError`.
 
         If all `max_connections` are in use, requests wait. `read_timeout_s` limits the time between two parts
-        of an answer. It may be long, for merges, since TCP keep-alive detects vanished nodes earlier.
+        of a response. It may be long, for merges, since TCP keep-alive detects vanished nodes earlier.
         """
         if not urls:
             raise SettingError("urls names no server")
@@ -223,7 +223,7 @@ class Upstream:
         headers: Iterable[Header],
         body: bytes | AsyncIterator[bytes] | None = None,
     ) -> AsyncIterator[UpstreamAnswer]:
-        """Send a request, and yield the answer once its headers have arrived.
+        """Send a request, and yield the response once its headers have arrived.
 
         Leaving the context early closes the connection, so that Elasticsearch can cancel the request. Raises
         `RequestUnreadable`, `ServerUnavailable` if no node answers, and errors of the body's iterator.
@@ -250,7 +250,7 @@ class Upstream:
         headers: Iterable[Header] = (),
         body: bytes | AsyncIterator[bytes] | None = None,
     ) -> WholeAnswer:
-        """Send a request and return the whole answer; errors are those of `send` and of reading the body."""
+        """Send a request and return the whole response; raises errors of `send` and of reading the body."""
         async with self.send(method, target, headers, body) as answer:
             parts = [part async for part in answer.stream()]
             return WholeAnswer(answer.status, answer.headers, b"".join(parts))
@@ -324,7 +324,7 @@ def tls_context(ca_certs: Path | None) -> ssl.SSLContext:
 
 
 def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Return a socket with TCP keep-alive, which detects a vanished node during a long answer."""
+    """Return a socket with TCP keep-alive, which detects a vanished node during a long response."""
     family, kind, protocol, *_ = address
     probed = socket.socket(family, kind, protocol)
     probed.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -338,5 +338,5 @@ def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 def _reason(error: Exception) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError):
         # The error's own message quotes the received headers.
-        return "it closed the connection before the end of the answer's headers"
+        return "it closed the connection before the end of the response's headers"
     return (str(error) or type(error).__name__).strip().split("\n", 1)[0][:300]

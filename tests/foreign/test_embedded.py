@@ -42,7 +42,7 @@ def test_the_demo_loads_and_shows_articles(
         assert "by similar-desc" in sampled.out
         assert "similar articles under root" in sampled.out
         assert "Try also" in sampled.out
-        assert f"Open it in a browser: {sidecar}/pages/" in sampled.out
+        assert f"Browse the articles at {sidecar}/pages/" in sampled.out
         assert "Residents" in answer(f"{sidecar}/pages/")
         found = {word: json.loads(answer(f"{sidecar}/api/v1/list?q={word}")) for word in ("ferry", "ferries")}
         assert found["ferry"]["total_articles"] == found["ferries"]["total_articles"] > 50

@@ -135,7 +135,7 @@ async def until(is_true: Callable[[], object]) -> None:
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(module, "_INTERVAL_S", 0.01)
 
 
 async def test_articles_are_decided_once_the_forest_is_owned() -> None:
@@ -383,7 +383,7 @@ async def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
     """This holds even if the thread has other work pending."""
-    monkeypatch.setattr(module, "_FIRST_LOOK_S", 0.05)
+    monkeypatch.setattr(module, "_FIRST_ATTEMPT_S", 0.05)
     forest, looking, may_proceed = Forest(), threading.Event(), threading.Event()
 
     def look() -> None:
@@ -428,7 +428,7 @@ def test_shutdown_ends_although_elasticsearch_does_not_answer(monkeypatch: pytes
 
 
 async def test_an_owner_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    monkeypatch.setattr(module, "_INTERVAL_S", 0.01)
     blocked = EsdedupError("the forest is blocked")
 
     def refuse() -> None:

@@ -105,7 +105,7 @@ def handed_over_s(url: str, options: tuple[str, ...], how: signal.Signals) -> fl
         owner = stack.enter_context(running(url, *options, forest=FOREST))
         standby = SidecarProcess(url, "--forest", FOREST, *options)
         stack.callback(standby.end)
-        until(lambda: "follows the forest" in standby.log, START_S, standby)
+        until(lambda: "following the forest" in standby.log, START_S, standby)
         started_s = time.perf_counter()
         owner.process.send_signal(how)
         until(standby.owns, START_S, standby)

@@ -45,7 +45,7 @@ TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* read ([\d,]+) documents
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each call of `follow` check the forest."""
-    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(module, "_POLL_EVERY_S", 0.0)
     monkeypatch.setattr(log_module, "_READ_AT_ONCE", 3)
 
 
@@ -221,13 +221,13 @@ def test_a_standby_survives_every_failure(
         # The standby pauses after the failure.
         follow(standby)
         assert standby._copy is None
-        assert standby._next_look_s - time.monotonic() > module._PAUSE_S / 2
+        assert standby._next_poll_s - time.monotonic() > module._PAUSE_S / 2
         small = following(es, forest, memory_bytes=10_000)
         for times in (1, 2):
-            small._next_look_s = 0.0
+            small._next_poll_s = 0.0
             follow(small)
             assert small._copy is None
-            assert small._next_look_s - time.monotonic() > (times - 0.5) * module._PAUSE_S
+            assert small._next_poll_s - time.monotonic() > (times - 0.5) * module._PAUSE_S
         standby = following(es, forest)
         follow(standby)
 

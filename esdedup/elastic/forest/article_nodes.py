@@ -1,7 +1,7 @@
 """`ArticleNodes`: the nodes of a forest, reconstructed from its articles in an index.
 
 Readers use it for a forest with a log. It is an approximation: articles may have been deleted or be in
-another index, and of very many candidates only the best are read.
+another index, and if there are very many candidates, only the best are read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.neighbours.relation import Relation
 
-# Distinct texts with the most keys in common with a signature.
+# Maximum number of candidates of a signature: the distinct texts with the most keys in common with it.
 _MOST_CANDIDATES = 500
 _READ = ("fingerprint", "root", "part_of", "has_part", "seq", "page")
 
@@ -70,12 +70,12 @@ class ArticleNodes:
         return latest
 
     def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Return live leaves of roots; at most 500, however many there are."""
+        """Return live leaves of roots; at most 500 in total."""
         of_roots = {"terms": {f"{self._object}.root": sorted(roots)}}
         return self._nodes((yield from self._latest([of_roots], live_since_ms, size=_MOST_CANDIDATES)))
 
     def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
-        """Count the live leaves of a root as distinct texts; high counts may be off by some per cent."""
+        """Count the live leaves of a root as distinct texts; high counts may be off by a few per cent."""
         cardinality = {"cardinality": {"field": f"{self._object}.fingerprint"}}
         query = self._query([{"term": {f"{self._object}.root": root}}], live_since_ms)
         query["bool"]["must_not"] = {"term": {f"{self._object}.fingerprint": root}}
@@ -104,7 +104,7 @@ class ArticleNodes:
     def _query(self, matching: list[Query], live_since_ms: int) -> Query:
         filters: list[Query] = [{"term": {f"{self._object}.profile": self._profile}}]
         if live_since_ms != NO_TIME:
-            # The times of articles are not rounded up.
+            # The times of articles, unlike those of nodes, are not rounded up.
             since_ms = live_since_ms - self._aging.granularity_ms
             of_time = {"gte": since_ms, "format": "epoch_millis"}
             filters.append({"range": {f"{self._object}.seen": of_time}})

@@ -3,7 +3,7 @@
 The same search finds content hashes, in their own documents or in those of the nodes made from them.
 
 A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Near nodes that
-share a key of two blocks differ little in the other bits, so some hundreds of finer keys find all of them
+share a key of two blocks differ little in the other bits, so a few hundred finer keys find all of them
 (`terms_around`). The search then requires the frequent key together with a finer key. It detects frequent
 keys when a page of hits is full, and remembers them.
 """
@@ -41,10 +41,10 @@ class _Targets:
     simhashes: list[int]
     # The keys to search for, of each simhash.
     keys: list[list[str]]
-    # The keys of minhashes and links, which are never frequent: the nodes of each are limited
+    # The keys of minhashes and links. They are never frequent, since the number of nodes of each is limited
     # (`Agreement.max_postings`).
     exact_keys: list[str]
-    # The ids also find nodes that are not indexed under any key.
+    # Ids of nodes, which also find nodes that are not indexed under any key.
     ids: list[str]
     # Content hashes.
     pages: Sequence[str]
@@ -147,13 +147,13 @@ class CandidateSearch:
     def _clauses_by_key(self, targets: _Targets) -> Iterator[_Clause]:
         """Yield clauses for the keys that are not frequent, excluding nodes that also have a frequent key.
 
-        If such nodes are near, finer keys find them.
+        Finer keys find such nodes if they are near.
         """
         by_frequent: dict[frozenset[str], set[str]] = collections.defaultdict(set)
         for keys in targets.keys:
             by_frequent[frozenset(self._frequent.intersection(keys))].update(keys)
-        for frequent, asked in by_frequent.items():
-            yield from self._terms("keys", sorted(asked - frequent), **_excluding(frequent))
+        for frequent, searched in by_frequent.items():
+            yield from self._terms("keys", sorted(searched - frequent), **_excluding(frequent))
 
     def _clauses_by_frequent_key(self, targets: _Targets) -> Iterator[_Clause]:
         """Yield clauses for the nodes that have a frequent key and one of its finer keys.
@@ -190,7 +190,7 @@ class CandidateSearch:
 
 
 def count_by_key(forest: str, keys: Iterable[str]) -> Requests[dict[str, int]]:
-    """Count the nodes of each key; for at most some thousand keys."""
+    """Count the nodes of each key; for at most a few thousand keys."""
     filters = {key: {"term": {"keys": key}} for key in keys}
     if not filters:
         return {}

@@ -43,7 +43,7 @@ class Clock:
             raise ForestAhead(
                 f"the time of the forest {self._index.name!r} is {iso(state.time_ms)}, and now is "
                 f"{iso(now_ms)}: the clock of a process that fed it was ahead, so live clusters seem to have "
-                "expired. A repair with all its articles sets its time back",
+                "expired. A repair with all its articles sets this time back",
                 forest=self._index.name,
                 time_ms=state.time_ms,
             )

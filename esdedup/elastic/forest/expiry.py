@@ -16,12 +16,12 @@ from esdedup.forest.model import NO_TIME, Aging
 from esdedup.times import DAY_MS
 
 _DELETED_AT_ONCE = 2_000
-# Documents of a log, each with some dozens or hundreds of nodes.
+# Documents of a log, each with dozens or hundreds of nodes.
 _LOGS_AT_ONCE = 10
 _LEAVES, _ROOTS = (
     {"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False)
 )
-# Content hashes are deleted before their nodes, so that none refers to a deleted node.
+# Content hashes are deleted before their nodes, so that no content hash refers to a deleted node.
 _IN_ORDER: dict[str, Query] = {"pages": EVERY_PAGE, "leaves": _LEAVES, "roots": _ROOTS}
 
 
@@ -47,7 +47,7 @@ class Expired(pydantic.BaseModel, frozen=True):
 
 
 Living = Callable[[bytes, int], Sequence[bytes]]
-"""Takes a log and the least `seen` (inclusive) of a live node; returns its live nodes and content hashes."""
+"""Takes a log and the minimum `seen` of a live node; returns the log's live nodes and content hashes."""
 
 
 def count_expired(index: ForestIndex, aging: Aging) -> Expired:
@@ -66,7 +66,7 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
 
 
 def refuse_shorter(index: ForestIndex, aging: Aging) -> None:
-    """Raise `RetentionShorter` if `aging` would make nodes live shorter than now."""
+    """Raise `RetentionShorter` if `aging` would make nodes live for less time than now."""
     status = index.status()
     days, fewer = (each.retention_ms / DAY_MS for each in (status.aging, aging))
     if status.stored_aging and fewer < days:
@@ -96,7 +96,7 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
     Documents written since the search are kept. If the caller stops early, the next run continues.
 
     Args:
-        living: For a forest with a log: looks up the owner's nodes in memory. None reads the log.
+        living: For a forest with a log, looks up nodes in the owner's memory. None reads the log instead.
     """
     index = writer.index
     index.refresh()
@@ -117,7 +117,7 @@ def _as_logged(index: ForestIndex) -> Living:
 
 
 def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> Iterator[Expired]:
-    """Delete the expired documents of a log, after appending the nodes in them that were needed since."""
+    """Delete the expired documents of a log, after appending the nodes in them that are still live."""
     done = Expired()
     for hits, kept, gone in _expired_logs(writer.index, live_since_ms, living):
         if kept:
@@ -131,7 +131,7 @@ def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> It
 def _expired_logs(
     index: ForestIndex, live_since_ms: int, living: Living
 ) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
-    """Yield expired documents of a log, the nodes in them that were needed since, and counts of the rest."""
+    """Yield expired documents of a log, the nodes in them that are still live, and counts of the rest."""
     relation = index.relation
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):
@@ -157,7 +157,7 @@ def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]
         for hits in _hits(index, _expired(query, live_since_ms)):
             with_leaves: set[str] = set()
             if name == "roots":
-                # A leaf refreshes its root, so these should have no leaves; but no leaf may lose its root.
+                # Expired roots should have no leaves, but check this, since no leaf may lose its root.
                 with_leaves = index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
             deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
             done = done.plus(Expired(**{name: deleted}, kept=len(hits) - deleted))

@@ -1,7 +1,7 @@
 """The fence that keeps a stale owner's writes out of a forest.
 
-An owner writes through an alias whose name contains its epoch. The next owner replaces that alias by its own,
-and then waits until all writes that the old alias admitted have ended.
+An owner writes through an alias whose name contains its epoch. The next owner replaces that alias with its
+own, and then waits until all writes that the old alias admitted have finished.
 """
 
 import time
@@ -44,8 +44,8 @@ class Fence:
         """Admit only the owner of this epoch; return False if a later epoch has been admitted.
 
         Several processes may call this at the same time: slow processes that took the lease earlier, and the
-        latest owner. The latest epoch wins, since no process removes the alias of a later epoch, and each one
-        checks, after adding its own alias, that no other alias is left before it writes.
+        latest owner. The latest epoch wins, since no process removes the alias of a later epoch, and each
+        process checks, after adding its own alias, that no other alias is left before it writes.
         """
         for _ in range(_MOVES):
             epochs = self.epochs()
@@ -62,7 +62,7 @@ class Fence:
             if actions and not self._client.indices.update_aliases(actions=actions)["acknowledged"]:
                 raise ServerUnavailable(
                     f"cannot take the forest {self._forest!r}: a server of the cluster did not acknowledge "
-                    "it in time, and may still admit the previous owner's writes",
+                    "the change in time, and may still admit the previous owner's writes",
                     index=self._forest,
                 )
             if is_late:
@@ -95,7 +95,7 @@ class Fence:
                 return
             if time.monotonic() > deadline:
                 raise ServerUnavailable(
-                    f"cannot take the forest {self._forest!r}: a write of the previous owner does not end",
+                    f"cannot take the forest {self._forest!r}: a write of its previous owner still runs",
                     index=self._forest,
                 )
             time.sleep(_POLL_S)

@@ -49,10 +49,10 @@ class LogCopy:
         self._state = State()
 
     def add(self, hits: Hits) -> None:
-        """Add the content of the next documents, beginning with the document `number` again.
+        """Add the next documents, beginning with the document `number`, which may have grown.
 
         Raises:
-            ValueError: They do not continue the log, or its nodes take too much memory.
+            ValueError: The documents do not continue the log, or its nodes take too much memory.
         """
         logs = [packed for hit in hits for (packed,) in [packed_of([hit])]]
         if self.number:
@@ -68,7 +68,7 @@ class LogCopy:
             self._refuse_beyond(2 * self._memory_bytes)
 
     def settle(self, *, live_since_ms: int | None = None) -> None:
-        """Link the nodes to their roots, and drop expired ones, once all documents were read.
+        """Link the nodes to their roots, and drop expired ones, once all documents have been read.
 
         More may be added later. Without `live_since_ms`, the times in the documents decide what has expired.
 
@@ -116,8 +116,8 @@ def _times_ms(hit: Hit, name: str) -> list[int]:
 
 log = logging.getLogger("esdedup")
 
-# Each look refreshes the index, which makes the server write a small segment.
-_LOOK_EVERY_S = 5.0
+# How often to poll. Each poll refreshes the index, which makes the server write a small segment.
+_POLL_EVERY_S = 5.0
 # The pause after an error, before everything is read again; doubled after each further error.
 _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
@@ -125,40 +125,40 @@ _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 class Follower:
     """Follows the log and the learned boilerplate of a forest while another process owns it.
 
-    When this process takes the forest over, it only reads the rest. After a failure, it loads everything.
+    When this process takes over the forest, it only reads the rest. After a failure, it loads everything.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, memory_bytes: int) -> None:
         self._client = client
         self._forest = forest
         self._memory_bytes = memory_bytes
-        self._next_look_s = 0.0
+        self._next_poll_s = 0.0
         self._pause_s = _PAUSE_S
         self._index: ForestIndex | None = None
         self._uuid = ""
         self._copy: LogCopy | None = None
         self._learned: LearnedCopy | None = None
-        # Whether the last look stopped before the end of the log, and whether any look has reached the end.
+        # Whether the last poll stopped before the end of the log, and whether any poll has reached the end.
         self._is_more = False
         self._has_followed = False
 
     def follow(self) -> bool:
-        """Read some new documents, if the next look is due; return whether there are more. Never raises."""
-        if time.monotonic() < self._next_look_s:
+        """Read some new documents, if the next poll is due; return whether there are more. Never raises."""
+        if time.monotonic() < self._next_poll_s:
             return False
-        wait_s = _LOOK_EVERY_S
+        wait_s = _POLL_EVERY_S
         try:
-            self._is_more = self._look()
+            self._is_more = self._poll()
         except Exception as error:
             # After any error, this process must remain a standby.
-            log.warning("the forest %r will be loaded when it is taken over: %s", self._forest, error)
+            log.warning("the forest %r will be loaded in full when it is taken over: %s", self._forest, error)
             self._forget()
             wait_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
         else:
             if not self._is_more:
                 self._pause_s = _PAUSE_S
         if not self._is_more:
-            self._next_look_s = time.monotonic() + wait_s
+            self._next_poll_s = time.monotonic() + wait_s
         return self._is_more
 
     def nodes(
@@ -172,7 +172,7 @@ class Follower:
             if copy.aging != aging or self._uuid != index.uuid():
                 return None
             if _versions(index, copy.number, live_since_ms) != copy.versions(live_since_ms):
-                log.info("the forest %r is loaded in full: its log was not only extended", self._forest)
+                log.info("the forest %r is loaded in full: older parts of its log have changed", self._forest)
                 return None
             followed = copy.read_count
             while _read(index, copy):
@@ -210,11 +210,11 @@ class Follower:
         self._index = self._copy = self._learned = None
         self._is_more = self._has_followed = False
 
-    def _look(self) -> bool:
+    def _poll(self) -> bool:
         """Read some new documents; return whether there are more."""
         index = self._index = self._index or ForestIndex.find(self._client, self._forest)
         if not index.meta.is_log:
-            # Forget this, since another process may replace the forest by one with a log.
+            # Forget this index, since another process may replace the forest by one with a log.
             self._forget()
             return False
         if self._copy is None:
@@ -233,7 +233,7 @@ class Follower:
             copy.settle()
         if not self._has_followed:
             self._has_followed = True
-            log.info("follows the forest %r: %s nodes so far", self._forest, f"{len(copy.nodes):,}")
+            log.info("following the forest %r: %s nodes so far", self._forest, f"{len(copy.nodes):,}")
         return False
 
 

@@ -150,7 +150,7 @@ class ForestIndex:
             raise ServerBusy(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def refresh_if_allowed(self) -> bool:
-        """Refresh unless the client lacks the privilege, which is logged once; return whether it has it."""
+        """Refresh if the client has the privilege; return whether it has. Log a lack of it once."""
         try:
             self.refresh()
         except ServerError as error:
@@ -158,8 +158,8 @@ class ForestIndex:
                 raise
             if self.may_refresh:
                 log.warning(
-                    "the forest %r may not be refreshed by this client (it lacks the privilege "
-                    "`maintenance`): recent writes to it may seem to be missing",
+                    "this client may not refresh the forest %r (it lacks the privilege `maintenance`): "
+                    "recent writes to the forest may seem to be missing",
                     self.name,
                 )
             self.may_refresh = False
@@ -188,6 +188,6 @@ def refuse_templates(client: Elasticsearch, name: str) -> None:
     if added := [*(f"the alias {each}" for each in given.get("aliases", ())), *sorted(harmful)]:
         raise IndexNotReady(
             f"the template {found and found['name']!r} would give the forest {name!r} {', '.join(added)}: "
-            "choose another name, narrow its patterns, or add an empty template of higher priority",
+            "choose another name, narrow its index patterns, or add an empty template of higher priority",
             index=name,
         )

@@ -1,7 +1,7 @@
 """Learned boilerplate, as documents in the forest's index that contain the changes of each batch.
 
 The changes of a batch are written after its nodes, in one or more documents, and are valid once the last of
-these exists. After a crash, they are thus either valid, or the repeated batch is filtered as before.
+these exists. So after a crash, either the changes are valid, or the batch is repeated and filtered as before.
 """
 
 import base64
@@ -31,15 +31,15 @@ FIELD = "learned"
 _LAST_ID = "~learned"
 
 EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": [_LAST_ID]}}]}}
-"""Matches all documents of this module, including the one that has their number."""
+"""Matches all documents of this module, including `~learned`, which has the number of the last one."""
 
 # Servers refuse documents of tens of megabytes; small servers refuse even smaller ones.
 _MOST_BYTES = 1_000_000
 _READ_AT_ONCE = 50
-# Smaller documents get the changes of the next batch too, and are then written again.
+# Up to this size, the last document also gets the changes of the next batch, and is then rewritten.
 _ENOUGH_BYTES = 8_000
 _LOG_BYTES = 8
-# The length of `documents_of` if one document has all changes: another has the number of documents.
+# How many documents `documents_of` returns if one has all changes; the other one is `~learned`.
 _ONE_AND_LAST = 2
 
 
@@ -70,7 +70,7 @@ class LearnedRecord(NamedTuple):
 
 
 def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
-    """Return documents with some changes, numbered from `first`, and the one with the number of all."""
+    """Return documents with some changes, numbered from `first`; and `~learned`, with the last number."""
     content = base64.b64encode(bytes_of(changes.columns())).decode()
     last = first + (len(content) - 1) // _MOST_BYTES
     found: list[Document] = []
@@ -85,7 +85,7 @@ class LearnedLog:
     """The boilerplate in the documents of one forest, and the documents that its owner adds."""
 
     def __init__(self, forest: str = "", found: Sequence[LearnedRecord] = ()) -> None:
-        """Apply all records of a forest; its name is for messages."""
+        """Apply all records of a forest; the name `forest` is for messages."""
         self.boilerplate = Boilerplate()
         self.last: LearnedRecord | None = None
         # For each record that is not outdated: the number of its last document, and of its last page.
@@ -94,13 +94,13 @@ class LearnedLog:
         self.keep()
 
     def read(self, forest: str, found: Sequence[LearnedRecord]) -> None:
-        """Apply further records, beginning with the last one again unless `keep` was called.
+        """Apply further records. Unless `keep` was called, the first of them is the last record, read again.
 
-        The last record can be undone, since it may have grown when it is read again.
+        The last record can be undone, since it may have grown since it was read.
 
         Raises:
             ForestDamaged: A record does not follow its predecessor, or earlier documents are missing. The
-                boilerplate must not be used then.
+                boilerplate must then not be used.
         """
         boilerplate = self.boilerplate
         if boilerplate.has_begun:
@@ -136,7 +136,7 @@ class LearnedLog:
         if last and last.size_bytes < _ENOUGH_BYTES:
             joined = last.changes.then(changes)
             documents = documents_of(joined, log=log, first=last.last)
-        # Extend the last document only if one is enough: a crash between two writes must not spoil it.
+        # Extend the last document only if one is enough, since a crash between two writes must not spoil it.
         if len(documents) == _ONE_AND_LAST:
             changes, first = joined, first - 1
             self._ends.pop()
@@ -253,7 +253,7 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
     if not hits:
         return []
     write = _write_of(max(hits, key=lambda hit: hit["_seq_no"]))
-    # The least number that the last document must have.
+    # The minimum number of the last document.
     last = _state(hits.pop(0)).get("last") if hits[0]["_id"] == _LAST_ID else 0
     for before, after in itertools.pairwise(hits):
         number = before["sort"][0] + 1
@@ -277,7 +277,7 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
 
 
 def _documents_from(number: int) -> Query:
-    """Return a search for the documents from a number on, and the one with the number of all."""
+    """Return a search for the documents from a number on, and for `~learned`."""
     either: list[Query] = [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]
     return {"query": {"bool": {"should": either}}, "seq_no_primary_term": True, "track_total_hits": False}
 

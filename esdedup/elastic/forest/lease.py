@@ -1,8 +1,8 @@
 """The lease on a forest, which lets only one process at a time write to it.
 
 The lease is a document in the forest's index, changed only by compare-and-set. Each new owner gets a higher
-epoch. Clocks only decide how long a process waits for another. The fence (`fence.py`) uses no clock, and
-blocks the writes of a stale owner.
+epoch. Clocks only decide how long a process waits for the previous owner. The fence (`fence.py`) uses no
+clock, and blocks the writes of a stale owner.
 """
 
 import contextlib
@@ -34,9 +34,9 @@ LEASE_ID = "~lease"
 DEFAULT_TTL_S = 30.0
 # How often a waiting process reads the lease.
 _POLL_S = 0.5
-# Attempts in one call: a slow renewal may take so long that the next one is due at once.
+# Maximum number of renewals in one call: a slow renewal may take so long that the next one is due at once.
 _RENEWALS = 3
-# Beyond this number of claims, all are forgotten, and waits for them start over.
+# Maximum number of claims to remember. Beyond it, all are forgotten, and waits for them start over.
 _MOST_SEEN = 1_000
 
 
@@ -53,7 +53,7 @@ class Claim:
     renewed_s: float = 0.0
     epoch: int = 0
     released: bool = False
-    # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
+    # Distinguishes machines, and containers on one machine, that share a host name; empty if unknown.
     machine: str = ""
     # The URL at which the process accepts articles from other processes; empty if it accepts none.
     address: str = ""
@@ -82,7 +82,7 @@ class Claim:
 
 
 class KnownClaims:
-    """Remembers which claims this process has given up, and when it saw each claim change."""
+    """Remembers which claims this process has given up, and when it last saw each claim change."""
 
     def __init__(self) -> None:
         # Tokens of leases that were dropped or given up; their documents may still show them as held.
@@ -92,8 +92,8 @@ class KnownClaims:
         self._seen: dict[str, tuple[dict[str, int], float]] = {}
 
     def is_over(self, claim: Claim, version: dict[str, int]) -> bool:
-        """Return whether a claim has expired or was released, or its owner has ended."""
-        # The owner's clock may be far ahead, so a claim also expires once we see no renewal for its time.
+        """Return whether a claim has expired or was released, or its owner has exited."""
+        # The owner's clock may be far ahead, so a claim also expires if we see no renewal for `ttl_s`.
         has_run_out = self._unchanged_s(claim.token, version) > claim.ttl_s
         if has_run_out or claim.released or time.time() > claim.renewed_s + claim.ttl_s:
             return True
@@ -148,7 +148,7 @@ class _End(enum.Enum):
 class Lease:
     """This process's right to write to an existing forest, which must be acquired and then renewed.
 
-    Besides its holder, a thread renews it until it ends, since the holder may be busy elsewhere.
+    Until it ends, its holder and a thread renew it, since the holder may be busy elsewhere.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, terms: LeaseTerms = DEFAULT_TERMS) -> None:
@@ -166,7 +166,7 @@ class Lease:
             machine=_machine(),
             address=terms.address or "",
         )
-        # The version of the lease document that `_write` last wrote, and when it began (`time.monotonic`).
+        # The lease document's version after the last `_write`, and when that write began (`time.monotonic`).
         self._version: dict[str, int] = {}
         self._renewed_at = 0.0
         # Where the lease document is written: through the alias once there is one, since a write to the
@@ -174,10 +174,10 @@ class Lease:
         self._target: dict[str, Any] = {"index": forest}
         # Held during renewals.
         self._writing = threading.Lock()
-        # Why the lease ended; a lost lease can also be released. The event is set once it has ended.
+        # Why the lease ended; a lost lease can also be released. The event is set once the lease has ended.
         self._ends = set[_End]()
         self._ended = threading.Event()
-        # An exception from a signal handler may drop the lease before its holder can release it.
+        # An exception from a signal handler may discard this object before its holder can release the lease.
         weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
 
     @property
@@ -197,7 +197,7 @@ class Lease:
             ForestBusy: Another process still owns the forest after the wait.
             ForestLost: Another process took the forest during this call.
             ForestMissing: The forest does not exist, or was deleted during this call.
-            ServerError: Elasticsearch does not answer, or refuses a request. The claim has been given up.
+            ServerError: Elasticsearch does not answer, or refuses a request. The claim is then given up.
         """
         deadline = time.monotonic() + self._terms.wait_s
         name = self._forest
@@ -213,7 +213,7 @@ class Lease:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
     def renew(self, *, at_once: bool = False) -> None:
-        """Renew the lease if a third of its time has passed. On return, at least a third of it is left.
+        """Renew the lease if a third of its time has passed. On return, at least a third is left.
 
         With `at_once`, always renew it, which shows whether the forest can be written to. A lease that was
         released, given up or abandoned is not renewed.
@@ -247,7 +247,7 @@ class Lease:
         self._terms.known.given_up.add(self._claim.token)
 
     def abandon(self) -> None:
-        """Wait for any renewal, then end the lease unreleased: its index is about to be deleted."""
+        """Wait for a renewal in progress, then end the lease unreleased: its index is about to be deleted."""
         with self._writing:
             self._end_as(_End.ABANDONED)
 
@@ -274,7 +274,7 @@ class Lease:
         self._end_as(_End.LOST)
         return ForestMissing(
             f"the forest {self._forest!r} was deleted while this process used it: rebuild it from its "
-            "articles, or the next article creates an empty one",
+            "articles; otherwise the next article creates an empty forest",
             forest=self._forest,
         )
 
@@ -283,7 +283,7 @@ class Lease:
         self._ended.set()
 
     def _busy(self, claim: Claim) -> ForestBusy:
-        action = "Wait for its release, feed through the owner if it is a sidecar, or name another forest."
+        action = "Wait for its release, use the owner's sidecar if it runs one, or name another forest."
         if claim.is_of_this_machine and claim.pid == os.getpid():
             action = "That is this process: share its Dedup between threads, or close it first."
         return ForestBusy(
@@ -293,7 +293,7 @@ class Lease:
         )
 
     def _renew(self, *, at_once: bool = False) -> bool:
-        """Renew the lease if that is due; return False if another process owns the forest now."""
+        """Renew the lease if a renewal is due; return False if another process owns the forest now."""
         # Check this before taking the lock, which a thread of the parent may have held at the fork.
         refuse_inherited(self._client)
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}", index=self._forest):
@@ -355,7 +355,7 @@ class Lease:
             answer = client.index(**self._target, id=LEASE_ID, document=document, **condition)
             version = unchanged(answer.body)
         except ConflictError:
-            # The client repeats a request whose answer was lost, which conflicts with its own first write.
+            # The client repeats a request whose response was lost; this conflicts with its own first write.
             found, version = self._read()
             if found is None or (found.token, found.epoch) != (claim.token, claim.epoch):
                 return False
@@ -386,7 +386,7 @@ def _keep_renewing(held: "weakref.ref[Lease]", ended: threading.Event, interval_
 
 
 def _machine() -> str:
-    """Identify the current boot of this machine, and the container's namespace of process ids."""
+    """Identify the current boot of this machine, and the container's process-id namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -395,7 +395,7 @@ def _machine() -> str:
 
 
 def _process_exists(pid: int) -> bool:
-    if os.name != "posix":  # elsewhere, os.kill would end the process
+    if os.name != "posix":  # elsewhere, os.kill would terminate the process
         return True
     try:
         os.kill(pid, 0)

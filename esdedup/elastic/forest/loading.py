@@ -18,7 +18,7 @@ from esdedup.serial_thread import SerialThread
 def _load_nodes(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
 ) -> Nodes | None:
-    """Load everything live as of the last refresh; None if it takes too much memory or is ended."""
+    """Load everything live as of the last refresh; None if it takes too much memory or is stopped."""
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
     if node_count * index.relation.dtype.itemsize > memory_bytes:
@@ -55,7 +55,7 @@ def load_log(
     return nodes
 
 
-# The most writes left to be loaded when `nodes` is called, which takes some 10 ms.
+# The maximum number of writes left to load when `nodes` is called, which takes about 10 ms.
 _LEFT = 500
 
 
@@ -89,12 +89,12 @@ class BackgroundLoader:
         self._ended.set()
 
     def put(self, written: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Add a write to be loaded, and the least `seen` (inclusive) of a live node as of then."""
+        """Add a write to be loaded, and the least `seen` (inclusive) of a live node after that write."""
         self._live_since_ms[0] = live_since_ms
         self._written += written
 
     def is_done(self, *, timeout_s: float) -> bool:
-        """Wait for the loading to end; return False if it takes longer than `timeout_s`."""
+        """Wait for the loading to finish; return False if it takes longer than `timeout_s`."""
         return bool(wait([self._loaded], timeout_s).done)
 
     def nodes(self) -> Nodes | None:

@@ -2,8 +2,8 @@
 
 A forest with the lookup `memory` has a log instead of a document for each node, since its owner has all nodes
 in memory and never searches for them. If a node or content hash has several entries, the last one is valid; a
-node that only gets a later `seen` gets a short entry. Expired nodes are deleted together with their document,
-after the nodes in it that are still needed have been appended to the log.
+short entry only updates a node's `seen`. Expired nodes are deleted together with their document, after the
+nodes in it that are still needed have been appended to the log.
 """
 
 import base64
@@ -40,9 +40,9 @@ FIELD = "log"
 
 EVERY_LOG: Query = {"exists": {"field": FIELD}}
 
-# The next batches are added to a smaller document, so that small batches do not make a log slow to read.
+# Up to this size, the last document also gets the next batch, since many small documents are slow to read.
 _ENOUGH_BYTES = 8_000
-# Documents in one answer.
+# Documents in one response.
 _READ_AT_ONCE = 100
 
 
@@ -90,7 +90,7 @@ class LogDocuments:
     def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
         """Return the document that holds a batch: a new one, or the last one extended.
 
-        `log` contains the batch as entries of a log. Without it, all of `packed` is written in full.
+        `log` contains the batch as entries of a log. Without `log`, all of `packed` is written in full.
         """
         written, seen_ms = self._relation.core.log(packed)
         added = written if log is None else log
@@ -110,7 +110,7 @@ def read_last_number(forest: str) -> Requests[int]:
 
 
 def log_body(query: Query, *, versions: bool = False, repeated: bool = False) -> Query:
-    """Return the body of a search for documents in their order; `packed_of` reads the hits."""
+    """Return the body of a search for documents in the order of the log; `packed_of` reads the hits."""
     return search_body(query, size=_READ_AT_ONCE, sort=[FIELD], versions=versions, repeated=repeated)
 
 
@@ -130,7 +130,7 @@ def stored_in_log(log: bytes, relation: Relation) -> Iterator[Stored]:
 class LogNodes:
     """The nodes and content hashes in the refreshed documents of one log.
 
-    Has the methods of `NodeSearch` that maintenance uses. The first call reads the whole log, and takes some
+    Has the methods of `NodeSearch` that maintenance uses. The first call reads the whole log, and takes about
     500 bytes of memory for each node; later calls read the documents written since.
     """
 
@@ -177,7 +177,7 @@ class LogNodes:
         for page in pages:
             own = None if page not in self._own else self._node(self._own[page]).own_page
             lone = self._pages.get(page)
-            # In a damaged forest, its node may be missing.
+            # In a damaged forest, the node of a content hash may be missing.
             if lone is not None and lone.node is not None and lone.node not in self._nodes:
                 lone = None
             # A repair may have given the node another content hash.
@@ -224,7 +224,7 @@ class LogNodes:
         return len(self._nodes)
 
     def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
-        """Count nodes of several kinds; arguments as of `NodeSearch.counts`."""
+        """Count nodes of several kinds; arguments as for `NodeSearch.counts`."""
         yield from self.update()
         trees = live = new = 0
         made: collections.Counter[int] = collections.Counter()
@@ -246,7 +246,7 @@ class LogNodes:
         damaged: list[Hit],
         misplaced: list[StoredNode],  # noqa: ARG002
     ) -> Iterator[StoredNode]:
-        """Yield all nodes by root, then by seq; arguments as of `NodeSearch.by_tree`."""
+        """Yield all nodes by root, then by seq; arguments as for `NodeSearch.by_tree`."""
         damaged += self._damaged.values()
         places = sorted((node.root, node.seq, node.id) for node in map(self._node, self._nodes))
         yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)

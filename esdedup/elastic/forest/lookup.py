@@ -1,4 +1,4 @@
-"""Reads the nodes that a batch needs; and looks up a text's cluster without changing the forest."""
+"""Reads the nodes that a batch needs, and looks up a text's cluster without changing the forest."""
 
 from collections.abc import Iterable
 
@@ -36,7 +36,7 @@ def gather(
 ) -> Requests[Nodes]:
     """Find the nodes that a batch needs: near live nodes, known content hashes with nodes, and their roots.
 
-    If the relation counts leaves, also find the leaves of each root whose count may decide. `recent` has
+    If the relation counts leaves, also find the leaves of each root whose number may decide. `recent` has
     nodes and content hashes that a search may not show yet.
     """
     pack, live_since_ms = search.relation.core.pack, state.live_since_ms(aging)
@@ -53,7 +53,7 @@ def gather(
         yield from load_missing(nodes, search, live_since_ms=live_since_ms)
         if not search.relation.counts_leaves:
             return nodes
-        # Without some leaves, decisions may be wrong from the first contested root on; load its leaves.
+        # Without all leaves of contested roots, decisions may be wrong from the first of these roots on.
         nodes.assign(arrivals, state, now_ms=now_ms)
         contested = set(nodes.contested()) - with_leaves
         nodes.undo()
@@ -78,7 +78,7 @@ def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_
 def reader_nodes(
     forest: str, meta: Meta, aging: Aging, *, index: str, fields: Fields, limits: Limits = DEFAULT_LIMITS
 ) -> NodeSearch | ArticleNodes:
-    """Return a way for readers to find a forest's nodes: searches, or if it has a log, its articles."""
+    """Return how readers find a forest's nodes: in its index or, if it has a log, in its articles."""
     if not meta.is_log:
         return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
     return ArticleNodes(index=index, fields=fields, profile=meta.profile, relation=meta.relation, aging=aging)

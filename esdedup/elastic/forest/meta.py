@@ -28,7 +28,7 @@ class Meta:
     format: int = FORMAT
     # The label of the profile that made the fingerprints.
     profile: str
-    # The greatest distance of near simhashes, inclusive.
+    # The maximum distance between near simhashes, inclusive.
     max_distance_bits: int
     # The conditions under which whole texts agree; None disables this comparison.
     agreement: Agreement | None
@@ -86,8 +86,8 @@ def read_meta(name: str) -> Requests[Meta | None]:
     if (found["format"], found.get("layout")) != (FORMAT, NODES.name) or not is_known:
         raise ForestMismatch(
             f"the forest {name!r} was made by another version of esdedup (format {found['format']}, profile "
-            f"{found.get('profile')}; this one reads format {FORMAT}): `esdedup migrate` takes its articles "
-            "over to another forest",
+            f"{found.get('profile')}; this one reads format {FORMAT}): `esdedup migrate` moves its articles "
+            "to another forest",
             forest=name,
             found=found["format"],
             supported=FORMAT,
@@ -110,7 +110,7 @@ def refuse_incomplete(name: str, meta: Meta) -> None:
     """Raise `ForestIncomplete` if a rebuild of the forest is unfinished."""
     if meta.rebuilding:
         raise ForestIncomplete(
-            f"the forest {name!r} is being rebuilt from articles; if that was interrupted, run it again",
+            f"the forest {name!r} is being rebuilt from articles; if the rebuild was interrupted, repeat it",
             forest=name,
         )
 
@@ -121,8 +121,8 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
     if meta != Meta.of(profile, lookup=meta.lookup):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
-            f"{profile.label!r}: fingerprints of two profiles do not compare; name another "
-            "forest, or take the articles over with `esdedup migrate`",
+            f"{profile.label!r}: fingerprints of different profiles cannot be compared; "
+            "name another forest, or move the articles to it with `esdedup migrate`",
             forest=name,
             found=meta.profile,
             supported=profile.label,

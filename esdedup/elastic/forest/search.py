@@ -1,4 +1,4 @@
-"""Operations that read nodes from a forest's index, by key, id or root. Results are never truncated."""
+"""Operations that read nodes from a forest's index, by key, id or root. Results are complete unless noted."""
 
 import dataclasses
 import itertools
@@ -46,7 +46,7 @@ class NodeCounts:
     live: int
     # Nodes made since `new_since_ms`.
     new: int
-    # Nodes made, and nodes last seen, on each UTC day; the key is its beginning, milliseconds since 1970.
+    # Nodes made, and last seen, on each UTC day. Keys: the beginning of the day, milliseconds since 1970.
     made_by_day: Mapping[int, int]
     seen_by_day: Mapping[int, int]
 
@@ -65,7 +65,7 @@ ROOTLESS: Query = {"bool": {"filter": _WITH_KEYS, "must_not": EVERY_NODE}}
 EVERY_PAGE: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not": [EVERY_NODE, _WITH_KEYS]}}
 """Matches the documents of content hashes, live or expired."""
 
-# Trees in one answer; less than MAX_BUCKETS.
+# Trees in one response; less than MAX_BUCKETS.
 _TREES_AT_ONCE = 10_000
 
 
@@ -95,7 +95,7 @@ class NodeSearch:
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
         """Read the existing nodes with these ids."""
         found: list[StoredNode] = []
-        # Damaged articles may name invalid ids; Elasticsearch refuses to search for an empty one.
+        # Damaged articles may name invalid ids; Elasticsearch refuses to search for an empty id.
         for ids in chunks(sorted(filter(is_node_id, node_ids)), self._limits.max_hits):
             found += yield from self._first({"ids": {"values": ids}})
         return found
@@ -130,12 +130,12 @@ class NodeSearch:
         return found
 
     def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:
-        """Return the nodes that lack a key of their signature, or whose mark as leaf or root is wrong."""
+        """Return the nodes that lack a key of their signature, or are wrongly marked as leaf or root."""
         wrong: list[StoredNode] = []
         keys = keys_of(stored, self.relation, NODES)
         # Skip nodes that are not indexed under any key.
         indexed = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
-        # Keys are checked per group, so a swap of keys between adjacent nodes would pass; interleave them.
+        # Keys are checked per group, so a swap of keys between adjacent nodes would pass; interleave nodes.
         for group in interleaved(indexed, self._limits.checked_nodes):
             correct = {node.id for node in (yield from self._first(_correct_nodes(group)))}
             wrong += [node for node, _ in group if node.id not in correct]
@@ -214,7 +214,7 @@ class NodeSearch:
         )
 
     def count(self, query: Query) -> Requests[int]:
-        """Count the nodes that match."""
+        """Count the documents that match."""
         (answer,) = yield from search(self.forest, {"query": query, "size": 0, "track_total_hits": True})
         return int(answer["hits"]["total"]["value"])
 
@@ -263,7 +263,7 @@ class NodeSearch:
 
 
 def _correct_nodes(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:
-    """Return a query for the nodes of a group that are marked correctly and have the keys of the group."""
+    """Return a query for those nodes of a group that are marked correctly and have the group's keys."""
     marked: list[Query] = []
     for is_leaf in (True, False):
         ids = [node.id for node, _ in group if node.is_root is not is_leaf]
@@ -277,7 +277,7 @@ def _since(field: str, time_ms: int) -> Query:
 
 
 class NodeCache:
-    """Holds some thousands of nodes, and finds near ones among them."""
+    """Holds a few thousand nodes, and finds near nodes among them."""
 
     def __init__(self, nodes: Iterable[Stored], relation: Relation) -> None:
         """Hold each node once, and skip content hashes."""
@@ -286,6 +286,6 @@ class NodeCache:
         self._index.add(b"".join(node.signature for node in self._nodes))
 
     def find_pairs(self, signatures: npt.NDArray[Any]) -> list[tuple[int, StoredNode]]:
-        """Return all pairs of a position in `signatures` and a node near it."""
+        """Return all pairs of a position in `signatures` and a node near the signature there."""
         positions, rows = self._index.find_pairs(signatures)
         return [(at, self._nodes[row]) for at, row in zip(positions.tolist(), rows.tolist(), strict=True)]

@@ -53,7 +53,7 @@ def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[Forest
 
 
 def read_server_time(forest: str) -> Requests[int]:
-    """Read the server's clock, milliseconds since 1970. The privilege to read the forest is enough."""
+    """Read the server's clock, milliseconds since 1970. Needs only the privilege to read the forest."""
     ranges = {"field": "seen", "ranges": [{"from": "now"}]}
     answer = yield from aggregate(forest, {"match_none": {}}, {"now": {"date_range": ranges}})
     return int(answer["now"]["buckets"][0]["from"])
@@ -99,7 +99,7 @@ def state_aggregations(*, seq: str, time: str, latest_ms: int | None = None) -> 
 
 
 def state_of(aggregations: dict[str, Any]) -> State:
-    """Read a state from the answer to `state_aggregations`."""
+    """Read a state from the results of `state_aggregations`."""
     last, first = (aggregations["times"][name]["value"] for name in ("last", "first"))
     return State(
         seq=int(aggregations["seq"]["value"] or 0),

@@ -35,13 +35,13 @@ from esdedup.forest import Aging, Arrivals, Nodes, Plan, State
 class ForestSize:
     """The contents of a forest, as its owner knows them."""
 
-    # Number of nodes, live or expired; if they are not in memory, those that a search finds.
+    # Number of nodes, live or expired; if nodes are not in memory, a search counts them.
     nodes: int = 0
     # Content hashes with documents of their own, in addition to those stored with nodes.
     pages: int = 0
     # Memory of this process for nodes, content hashes and learned boilerplate.
     memory_bytes: int = 0
-    # The part of `memory_bytes` for learned boilerplate: all of it unless nodes are in memory.
+    # The part of `memory_bytes` for learned boilerplate; equal to it unless nodes are in memory.
     learned_bytes: int = 0
     # Passages that are boilerplate.
     passages: int = 0
@@ -51,14 +51,14 @@ class ForestSize:
 
 log = logging.getLogger("esdedup")
 
-# How long to wait for the loading at the start, so that a small forest is in memory before its first batch.
+# How long to wait at the start for nodes to load, so that a small forest is in memory before the first batch.
 _SHORT_LOADING_S = 0.5
 
 
 class ElasticStore(Closing):
     """Stores the nodes of a forest in its index, and holds its lease.
 
-    A committed plan survives a crash of this process; if the index has a replica, also the loss of a server.
+    A committed plan survives a crash of this process and, if the index has a replica, the loss of a server.
     """
 
     def __init__(
@@ -81,11 +81,11 @@ class ElasticStore(Closing):
 
         Args:
             aging: How long nodes live. None leaves it unchanged; a new forest then gets 30 days.
-            change_retention: Whether nodes may live shorter than before.
+            change_retention: Whether nodes may live for less time than before.
             terms: How the lease is acquired and held.
-            lookup: How nodes are found, which a forest can never change. None means the forest's own lookup,
+            lookup: How nodes are found, fixed when a forest is created. None means the forest's own lookup,
                 or `memory` for a new forest.
-            memory_bytes: The most memory for nodes. Beyond it, a forest with the lookup `memory` refuses
+            memory_bytes: The maximum memory for nodes. Beyond it, a forest with the lookup `memory` refuses
                 articles. With `search`, all live nodes are in memory while they fit, so that batches need no
                 search; 0 keeps none in memory.
             followed: A follower that has read most of the forest, so that only the rest is loaded.
@@ -102,7 +102,7 @@ class ElasticStore(Closing):
         self._recent: dict[str, Stored] = {}
         # How many documents were written since the last refresh.
         self._unrefreshed = 0
-        # All live nodes; None while they are searched for, and only `_recent` is in memory. Plans in
+        # All live nodes; None while nodes are searched for and only `_recent` is in memory. Plans in its
         # `committed` may not be durable yet.
         self._nodes: Nodes | None = None
         self._loading: BackgroundLoader | None = None
@@ -137,7 +137,7 @@ class ElasticStore(Closing):
         return ForestSize(node_count, lone_pages, learned_bytes, learned_bytes, passages)
 
     def now_ms(self) -> int:
-        """Return the time, milliseconds since 1970; errors as of `Clock.check`."""
+        """Return the time, milliseconds since 1970. Raises the errors of `Clock.check`."""
         return self._clock.check(self._state)
 
     @property
@@ -164,7 +164,7 @@ class ElasticStore(Closing):
         self.boilerplate.begin()
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
-        """Return all nodes if they are in memory, else those that the arrivals need; see `gather`."""
+        """Return all nodes if they are in memory, otherwise the nodes that arrivals need; see `gather`."""
         self.writer.lease.renew()
         if self._nodes is not None:
             self.refuse_if_full()
@@ -214,7 +214,7 @@ class ElasticStore(Closing):
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        """If the body fails, perhaps by a signal, the next batch reloads from the index."""
+        """Make the next batch reload from the index if the body fails, for example on a signal."""
         self._is_torn = True
         yield
         self._is_torn = False
@@ -228,7 +228,7 @@ class ElasticStore(Closing):
             return written
         self.boilerplate.keep()
         if outdated := self._learned.forget_outdated():
-            # Refresh, so that a search finds them. Delete the oldest first, so that a crash leaves no gap.
+            # Refresh, so that searches find these documents. Delete the oldest first: crashes leave no gap.
             self._refresh()
             for hits in self._index.hit_pages(outdated, sort=[FIELD], versions=True):
                 self.writer.delete(hits)
@@ -256,11 +256,11 @@ class ElasticStore(Closing):
         self._learned = self._read_learned()
         nodes = self._nodes
         if nodes is None or nodes.is_broken or (self._is_log and self._has_some(nodes.committed)):
-            # Free their memory before the nodes are loaded again.
+            # Free the memory of these nodes before they are loaded again.
             nodes = self._nodes = None
             self._begin_loading()
         else:
-            # Prevents a double undo after an exception.
+            # Prevent a second undo after an exception.
             self._nodes = None
             undone = nodes.undo_all()
             if not self._is_log:
@@ -284,7 +284,7 @@ class ElasticStore(Closing):
         return [each for packed in written if (each := unpack(packed, self.relation)) is not None]
 
     def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
-        """Load the nodes of a log; otherwise begin to load all nodes, unless none may be in memory."""
+        """Load the nodes of a log. Without a log, begin to load all nodes, unless memory for them is 0."""
         self._end_loading()
         index, aging, since_ms, most = self._index, self.aging, self._live_since_ms(), self._memory_bytes
         if self._is_log:
@@ -331,7 +331,7 @@ class ElasticStore(Closing):
             raise ForestFull.of(self._index.name, memory_bytes=self._memory_bytes)
         self._warned_bytes = self._memory_bytes
         log.warning(
-            "the nodes of the forest %r take %s of the %s bytes of memory that they may take; beyond that, "
+            "the nodes of the forest %r use %s of the %s bytes of memory allowed for them; beyond that, "
             "articles are refused: raise memory_bytes, or rebuild the forest with the lookup `search`",
             self._index.name,
             f"{size_bytes:,}",
@@ -341,7 +341,7 @@ class ElasticStore(Closing):
     def _give_up_memory_if_full(self) -> None:
         """If the nodes take too much memory, drop them and search for nodes instead."""
         if not self._is_log and self._nodes is not None and self._nodes.size_bytes > self._memory_bytes:
-            # Refresh first, so that a search finds them.
+            # Refresh first, so that a search finds the dropped nodes.
             self._refresh()
             self._nodes = None
             self._note_small_memory()

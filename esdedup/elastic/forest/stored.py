@@ -129,7 +129,7 @@ Stored = StoredNode | StoredPage
 
 
 def page_name(page: int) -> str:
-    """Return a content hash as documents have it; empty for NO_PAGE."""
+    """Return a content hash in the form stored in documents; empty for NO_PAGE."""
     return "" if page == NO_PAGE else f"{page:016x}"
 
 
@@ -182,7 +182,7 @@ def stored_in(hit: Hit, relation: Relation) -> Stored | None:
 def packed_of(hits: Iterable[Hit]) -> list[bytes]:
     """Return the packed nodes and content hashes of hits of `search_body`."""
     fields = (hit.get("fields", {}).get("packed", []) for hit in hits)
-    # OpenSearch omits the padding; too much padding does no harm.
+    # OpenSearch omits the padding of base64; too much padding does no harm.
     return [base64.b64decode(f"{values[0]}==") for values in fields if len(values) == 1]
 
 

@@ -20,9 +20,9 @@ from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
-# Documents in one request, each of up to a megabyte.
+# Documents of learned boilerplate in one request, each of up to a megabyte.
 _LEARNED_AT_ONCE = 8
-# Shorter than the client's timeout, so that a write that the client has given up cannot take effect after
+# Shorter than the client's timeout, so that a write that the client has given up on cannot take effect after
 # the client's next write.
 _TIMEOUT = "30s"
 
@@ -74,7 +74,7 @@ class ForestWriter(Closing):
             self.lease.release()
 
     def drop(self) -> None:
-        """Delete the forest, and its lease with it."""
+        """Delete the forest together with its lease."""
         self.settle()
         self.lease.renew()
         self.lease.abandon()
@@ -146,7 +146,7 @@ class ForestWriter(Closing):
 
     def log_since(self, count: int) -> int:
         """Return the number of the first log document that may contain the last `count` batches."""
-        # One more, since another document is begun after a failure.
+        # Subtract one more, since another document is begun after a failure.
         return 1 if self._log is None else self._log.number - count - 1
 
     def flush(self) -> None:
@@ -174,7 +174,7 @@ class ForestWriter(Closing):
         self._put([document])
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
-        """Delete the documents of hits with versions, unless written since; return how many were deleted."""
+        """Delete the documents of hits with versions, unless written since; return the number deleted."""
         self.settle()
         operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)

@@ -469,7 +469,7 @@ def test_both_ends_of_a_long_page_are_learned() -> None:
 
 @pytest.mark.slow
 def test_pages_without_new_passages_are_also_forgotten() -> None:
-    """For example, their ids differ because a short line shows the number of views."""
+    """Their ids may differ, for example, because a short line shows the number of views."""
     boilerplate = Boilerplate(period_records=10_000)
     known = [POOL[1], POOL[3]]
     batch = 1_000

@@ -110,7 +110,7 @@ def test_pure_boilerplate_resembles_only_its_copies() -> None:
 
 
 def test_the_sample_corpus_matches_its_golden_vectors() -> None:
-    """If only the grammar of the sample changes, replace the vectors here."""
+    """If only the grammar of the sample corpus has changed, update the vectors here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
     assert mmh3.hash_bytes(sketched).hex() == "2155847f78731d970aaa4432e428874b"
@@ -146,7 +146,7 @@ def test_unusual_texts_have_a_fingerprint(text: str) -> None:
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) -> None:
     fingerprinter = Fingerprinter(profile.with_changes(max_text_length=len(EN)))
-    # Markup does not count, and one character may expand into 18.
+    # Markup does not count towards the length, and one character may expand into 18.
     texts = [EN, f"{EN} More. And more.", f"<b>{EN}</b>", EN[:-1] + "\ufdfa", ""]
     found = fingerprinter.fingerprint(texts)
     assert found.are_cut.tolist() == [False, True, False, True, False]
@@ -161,7 +161,7 @@ def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) ->
 )
 @pytest.mark.parametrize(("count", "length"), [(4, 1_000_000), (48, 4_000)])
 def test_memory_is_bounded_for_long_texts(unit: str, count: int, length: int) -> None:
-    """The bound is twice the figure documented at `MAX_TEXT_LENGTH`, plus the visible texts."""
+    """The bound is twice the figure documented at `MAX_TEXT_LENGTH`, plus the size of the visible texts."""
     fingerprinter = Fingerprinter(VERIFIED)
     fingerprinter.fingerprint([unit * 10_000])
     texts = [unit * (length // len(unit))] * count
@@ -256,12 +256,12 @@ def jieba_cut() -> Callable[[str], list[str]]:
     "text",
     ["学习c++和c#语言 at&t", "长期long-term利率3.14%上升 a_b u.s. 2019-ncov", "1,000.5元-2.5%", "a..b --c"],
 )
-def test_compounds_are_segmented_as_by_jieba(jieba_cut: Callable[[str], list[str]], text: str) -> None:
+def test_compounds_are_segmented_as_in_jieba(jieba_cut: Callable[[str], list[str]], text: str) -> None:
     assert JIEBA.cut(text) == jieba_cut(text)
 
 
 @pytest.mark.slow
-def test_real_text_is_segmented_as_by_jieba(jieba_cut: Callable[[str], list[str]], shared: Path) -> None:
+def test_real_text_is_segmented_as_in_jieba(jieba_cut: Callable[[str], list[str]], shared: Path) -> None:
     for name, every in (("zh_news", 12), ("zh_short", 5), ("en_wire", 40)):
         with (shared / "data" / f"{name}.jsonl").open(encoding="utf-8") as lines:
             texts = [json.loads(line)["text"] for line in lines][::every]
@@ -301,7 +301,7 @@ def test_hex_conversion_is_reversible(values: list[int]) -> None:
 
 
 def signatures(*texts: list[str]) -> Signatures:
-    """Return signatures of texts that consist of one sentence."""
+    """Return the signatures of texts that consist of one sentence each."""
     return Fingerprinter(VERIFIED).fingerprint([f"{' '.join(text)}." for text in texts]).signatures
 
 
@@ -318,7 +318,7 @@ def test_estimated_resemblance_is_near_the_true_one() -> None:
 
 
 def test_figures_that_differ_are_counted() -> None:
-    """Every occurrence counts; the estimate tends to be too low."""
+    """Every occurrence of a figure counts; the estimate tends to be too low."""
     text, figures = words(300, 1), numbers(40, 2)
     errors = []
     for count in (1, 2, 3, 5, 8, 12):
@@ -336,31 +336,31 @@ def test_figures_that_differ_are_counted() -> None:
     assert (int(often) ^ int(once)).bit_count() == 2
 
 
-def test_minhashes_are_shared_as_often_as_three_runs() -> None:
+def test_minhashes_are_equal_as_often_as_three_runs() -> None:
     shared = trials = 0
     for seed in range(300):
         run = words(141, seed)
-        # The resemblance is 100 / 140, so three runs are equal in both with a probability of about 0.36. The
-        # minhashes come after the sentence and four long runs.
+        # The resemblance is 100 / 140, so three runs are equal in both texts with probability (5 / 7)^3 = 0.36.
+        # The minhashes come after the sentence and the four long runs.
         minhashes = signatures(run[:121], run[20:])["representatives"][:, 5:]
         shared += int((minhashes[0] == minhashes[1]).sum())
         trials += minhashes.shape[1]
     assert 0.3 < shared / trials < 0.42
 
 
-def test_two_runs_make_a_minhash_without_a_third() -> None:
+def test_two_runs_are_enough_for_a_minhash() -> None:
     def count(run: list[str]) -> int:
         minhashes = signatures(run)["representatives"][0, 1:]
         return int(np.count_nonzero(minhashes & np.uint64(1)))
 
     shared = sum(count(words(13, seed)) for seed in range(100))
-    # Twelve runs fill a given one of 24 groups with a probability of 0.4, two with 0.16, three with 0.06.
+    # Twelve runs reach a given one of 24 groups with probability 0.4, two groups with 0.16, three with 0.06.
     assert 0.11 < shared / 100 / 8 < 0.21
 
 
 @pytest.mark.parametrize(("share", "least"), [(0.5, 0.95), (0.35, 0.82)])
 def test_an_excerpt_shares_a_long_run_with_its_text(share: float, least: float) -> None:
-    """This fails only if all five long runs lie outside the excerpt: 1 - 0.5^5 = 0.97, 1 - 0.65^5 = 0.88."""
+    """The probability that it contains one of five long runs is 1 - 0.5^5 = 0.97 or 1 - 0.65^5 = 0.88."""
     found = 0
     for seed in range(300):
         text = words(500, seed)
@@ -371,7 +371,7 @@ def test_an_excerpt_shares_a_long_run_with_its_text(share: float, least: float) 
     assert found / 300 >= least
 
 
-# A word or number of a text.
+# A word or a number.
 WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
 # Punctuation, letters and digits of one to four bytes, and a digit beyond 16 bits.
 texts = st.text(st.sampled_from("ab1 2.,:中文。\n\u0301\U00020000\U00011066"), max_size=12)
@@ -386,7 +386,7 @@ def content_hashes(*batch: str) -> list[int]:
     return ids
 
 
-def test_no_text_can_be_forged_with_anothers_hash() -> None:
+def test_a_text_cannot_be_forged_to_match_a_hash() -> None:
     """The last characters were chosen so that a mere sum of hashes is d6bee666a468af90 for both texts."""
     story = "The ferry to Greyholm is cancelled until Monday."
     forged = "Buy your new car today 暪懆湬煤戻吹惋咷夷煃楾楮变嗁婱囸"

@@ -71,7 +71,7 @@ OPERATIONS = [name for name in dir(Reader) if not name.startswith("_")]
 
 def test_every_public_name_exists_once_and_has_types() -> None:
     listed = list(esdedup.__dir__())
-    # No name is listed twice, although names that have been used are attributes of the module as well.
+    # No name is listed twice, although names that have been used become attributes of the module.
     assert set(esdedup.__all__) <= set(listed)
     assert len(listed) == len(set(listed))
     source = ast.parse(Path(inspect.getfile(esdedup)).with_suffix(".pyi").read_text())
@@ -95,7 +95,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_reader_methods_have_the_signatures_callers_see(name: str) -> None:
+def test_both_readers_have_methods_with_equal_signatures(name: str) -> None:
     reading = inspect.signature(getattr(Reader, name))
     assert next(iter(reading.parameters)) == "self"
     assert "scope" not in reading.parameters
@@ -165,7 +165,7 @@ def _types_in(hint: Any) -> Iterator[type]:
 
 
 async def _types_as_mypy_sees_them(reader: Reader, awaited: AsyncReader, dedup: Dedup) -> None:
-    """Never called; mypy checks it."""
+    """This function is never called; mypy checks its types."""
     assert_type(reader.list("news", sort="newest", size=3), Page)
     assert_type(dedup.reader.list("news"), Page)
     assert_type(dedup.reader.source_names("news"), tuple[str, ...])
@@ -308,7 +308,7 @@ def test_the_documented_batch_matches_the_fingerprinter(articles: list[dict[str,
         row = f"| `{first:016x}` | `{second:016x}` | {(first ^ second).bit_count()} |"
         assert row in text
     leaf = relation.ids(signatures)[1]
-    # The root's id also depends on the period in which it was made.
+    # The root's id also depends on the retention period in which the root was made.
     signatures["origin"] = int(re.findall(r'"seen": (\d+)', text)[0]) // (30 * DAY_MS)
     root = relation.ids(signatures)[0]
     assert f'{{"fingerprint": "{leaf}"' in text

@@ -1,4 +1,4 @@
-"""Languages of the interface: the choice for a visitor, catalogues, and formats of times and numbers."""
+"""Languages of the interface: the choice for a visitor, catalogues, and the format of times and numbers."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -44,7 +44,7 @@ def test_every_message_has_exactly_one_translation(messages: Catalog) -> None:
     for message in translated:
         strings = [message.string] if isinstance(message.string, str) else list(message.string or ())
         assert (strings and all(strings)) or not message.id, message.id
-        # Placeholders and the number of plural forms are the same.
+        # The translation has the same placeholders and the right number of plural forms.
         assert not list(message.check(translated)), message.id
 
 
@@ -77,7 +77,7 @@ def test_times_and_numbers_are_localised() -> None:
     for found in (english, chinese):
         assert [found.moment(value) for value in (None, "some day")] == ["", "some day"]
         assert found.ago("some day", NOW) == "some day"
-        # A time outside the calendar, and the first day of the calendar.
+        # A time outside the years that `datetime` supports, and the first day of these years.
         assert found.moment(2**52) == str(2**52)
         assert found.ago("0001-01-01T00:00:00Z", NOW)
     for ago, expected in {

@@ -1,4 +1,4 @@
-"""Documents of learned boilerplate, their number and size; and boilerplate counted by site."""
+"""Number and size of the documents that store learned boilerplate; and counts of boilerplate by site."""
 
 from typing import Any, cast
 

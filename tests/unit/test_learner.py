@@ -88,12 +88,12 @@ BATCHES = [
 
 def is_learning(frame: FrameType) -> bool:
     module: str = frame.f_globals.get("__name__", "")
-    # All calls but `filter` are those of the crate, and are interrupted before and after, in `learn`.
+    # The crate implements all methods but `filter`, so they are interrupted before and after the call.
     return module.startswith("esdedup.boilerplate") or frame.f_code is learn.__code__
 
 
 def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64]]) -> None:
-    """Abandon a batch, then repeat it and learn from it."""
+    """Abandon a batch, then learn from it in a second attempt."""
     for end in (boilerplate.undo, boilerplate.keep):
         boilerplate.begin()
         boilerplate.filter(*batch)
@@ -277,7 +277,7 @@ def clustered(*, learn_first: bool, ahead: int = 1_000) -> list[ClusteredArticle
     for first, articles in two_passes(read, learn_first=learn_first, ahead=ahead):
         first_pass(mine, first, Fields())
         found += mine.cluster(articles)
-    # Reported once, although it is read twice.
+    # The rejected line is reported once, although it is read twice.
     assert [str(each) for each in rejected] == ["f:71: is not JSON"]
     assert [each.id for each in found] == [page["id"] for page in PAGES]
     return found

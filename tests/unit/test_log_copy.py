@@ -1,4 +1,4 @@
-"""A copy that follows a log as it grows, shrinks and expires decides like one loaded from scratch."""
+"""A copy that follows a log as it grows, shrinks and expires assigns articles like a freshly loaded copy."""
 
 import base64
 import dataclasses
@@ -31,7 +31,7 @@ PLENTY = 2**30
 
 
 class Owner:
-    """A fake owner that decides batches, and writes a log as the real one does."""
+    """A fake owner that assigns batches, and writes a log like the real owner."""
 
     def __init__(self) -> None:
         self.nodes, self.state = Nodes(RELATION, AGING), State()
@@ -83,7 +83,7 @@ class Owner:
         return nodes
 
     def versions(self, copy: LogCopy) -> dict[int, tuple[int, int]]:
-        """Return the versions that a search finds of the documents that a copy has read."""
+        """Return the versions that a search finds for the documents that a copy has read."""
         lives = {number: max(each.seen_ms, each.state.time_ms) for number, each in self.documents.items()}
         return {
             number: (self.writes[number], 1)
@@ -93,7 +93,7 @@ class Owner:
 
 
 def read(copy: LogCopy, owner: Owner, *, at_once: int) -> None:
-    """Read the log to its end, some documents at a time."""
+    """Read the log to its end, `at_once` documents at a time."""
     while True:
         hits = owner.hits(copy.number)[:at_once]
         copy.add(hits)
@@ -115,7 +115,7 @@ def copied(memory_bytes: int = PLENTY) -> LogCopy:
     return LogCopy(RELATION, AGING, memory_bytes=memory_bytes)
 
 
-# Whether the owner begins a document, whether it shortens the log, and whether the copy reads it.
+# Whether the owner begins a document, whether it shortens the log, and whether the copy reads the log.
 steps = st.tuples(st.booleans(), st.booleans(), st.booleans())
 
 
@@ -127,7 +127,7 @@ steps = st.tuples(st.booleans(), st.booleans(), st.booleans())
     st.integers(2, 5),
     st.one_of(arrivals, ordered_arrivals),
 )
-def test_followed_nodes_decide_as_loaded_ones(
+def test_followed_and_loaded_nodes_give_the_same_assignments(
     before: list[Arrival],
     sizes: list[int],
     steps: list[tuple[bool, bool, bool]],

@@ -1,6 +1,6 @@
-"""The look-up schemes of the benchmark `layouts` find everything near, at the costs that formulas predict.
+"""The look-up schemes of the benchmark `layouts` find all near fingerprints at the predicted costs.
 
-Tests also repeat the sums by which docs/lookup.md corrects the arithmetic of the literature.
+The tests also repeat the calculations with which docs/lookup.md corrects the literature.
 """
 
 import re
@@ -28,7 +28,7 @@ from benchmarks.lookup.schemes import (
 )
 from benchmarks.results import ROOT
 
-# The number of fingerprints that the literature usually calls 8 billion, or 1 billion.
+# A number of fingerprints that the literature usually gives as 8 billion, or as 1 billion.
 LITERATURE = 2**34
 
 
@@ -83,7 +83,7 @@ def test_calculated_costs_add_keys_and_candidates() -> None:
     measured = [row(scheme, 2**16, 0, 2) for scheme in SCHEMES if scheme not in (BLOCKS, EXHAUSTIVE)]
     measured += [row(BLOCKS, 2**16, 4, 3), row(BLOCKS, 2**20, 64, 9), row(EXHAUSTIVE, 1_000, 1_000, 4)]
     found = {(each.scheme, each.fingerprints): each.lookup_us for each in calculated(measured)}
-    # A candidate costs 0.1, and the keys of four blocks 2.6.
+    # A candidate costs 0.1 µs, and the keys of four blocks cost 2.6 µs.
     assert found[BLOCKS.name, 10**9] == pytest.approx(2.6 + 0.1 * 4 * 10**9 / 2**16)
     assert found[TWO_HALVES.name, 10**9] == pytest.approx(2 + 0.1 * 66 * 10**9 / 2**32)
     assert found[EXHAUSTIVE.name, 10**6] == pytest.approx(4_000)
@@ -107,13 +107,13 @@ def test_shown_figures_can_be_read_back(value: float) -> None:
     ],
     ids=lambda each: each.name if isinstance(each, Scheme) else "",
 )
-def test_longer_keys_read_less_of_2_34_fingerprints(
+def test_longer_keys_give_fewer_candidates_of_2_34_fingerprints(
     scheme: Scheme, stored_keys: int, candidates: int
 ) -> None:
     assert (scheme.stored_keys, scheme.candidates(LITERATURE)) == (stored_keys, candidates)
 
 
-def test_sums_of_the_document_are_right() -> None:
+def test_calculations_in_the_lookup_document_are_right() -> None:
     bucket, in_one_store = LITERATURE // 2**16, 4 * 2**37 // 2**16
     assert [LITERATURE, 8 * LITERATURE, bucket, 2**32 // 2**16] == [
         17_179_869_184,
@@ -138,7 +138,7 @@ def test_expansion_within_three_bits_looks_up_43_745_values() -> None:
 
 
 @pytest.mark.slow
-def test_figures_of_the_document_come_from_the_results(tmp_path: Path) -> None:
+def test_charts_in_the_lookup_document_come_from_the_results(tmp_path: Path) -> None:
     draw(tmp_path)
     page = (ROOT / "docs/lookup.md").read_text(encoding="utf-8")
     drawn = {path.name for path in tmp_path.iterdir()}

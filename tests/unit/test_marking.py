@@ -1,4 +1,4 @@
-"""Pages block neither the event loop, nor visitors while learned boilerplate is being read."""
+"""Pages do not block the event loop, and visitors need not wait while learned boilerplate is read."""
 
 import asyncio
 import threading
@@ -79,7 +79,7 @@ async def test_known_boilerplate_is_used_while_more_is_read(monkeypatch: pytest.
     await marks.end()
 
 
-# The test waits so long only if the event loop is blocked.
+# The test waits this long only if the event loop is blocked.
 _PATIENCE_S = 5.0
 ARTICLE = FullArticle(
     id="1", index="news", title=None, source=None, published_at=None, url=None, root=None, text="some text"

@@ -1,4 +1,4 @@
-"""Nodes and content hashes in memory, in logs and packed; limits of keys; growth of clusters."""
+"""Nodes and content hashes in memory, in logs and packed; limits on nodes per key; growth of clusters."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -57,16 +57,16 @@ def test_expired_nodes_free_memory_and_rows() -> None:
         state = nodes.assign(batch, state, now_ms=NOW_MS).state
         nodes.keep()
         sizes.append(nodes.size_bytes)
-    # About ten rounds are live; a fifth as many nodes have expired but not been examined yet.
+    # About ten rounds are live; a fifth as many nodes have expired but have not been examined yet.
     assert 5_000 <= len(nodes) <= 7_000
     assert sizes[-1] <= 1.2 * sizes[14]
 
 
 @given(arrivals, batch_sizes, arrivals, st.integers(1, 3))
-def test_undone_steps_change_nothing(
+def test_undone_assignments_change_nothing(
     kept: list[Arrival], sizes: list[int], undone: list[Arrival], depth: int
 ) -> None:
-    """This holds for any number of steps undone together."""
+    """This holds for any number of assignments that are undone together."""
     plain, disturbed = Nodes(RELATION, AGING), Nodes(RELATION, AGING)
     state = State()
     for batch in map(as_batch, batches(kept, sizes)):
@@ -138,7 +138,7 @@ def test_columns_that_differ_in_length_are_refused() -> None:
 
 
 def test_the_earlier_of_two_equal_roots_is_joined() -> None:
-    """The order in which they are loaded makes no difference."""
+    """The order in which the two roots are loaded makes no difference."""
     earlier, later, between = "00" * 8, "00" * 7 + "3f", "00" * 7 + "07"
     nodes = Nodes(RELATION, AGING)
     plan = nodes.assign(as_batch([Arrival(earlier, 0), Arrival(later, 0)]), State(), now_ms=NOW_MS)
@@ -187,7 +187,7 @@ def test_a_key_indexes_at_most_max_postings_nodes() -> None:
 
 
 def test_only_nodes_made_within_the_retention_saturate_keys() -> None:
-    """Earlier nodes may still be live if articles have needed them since."""
+    """Nodes made earlier may still be live if articles have used them since."""
     saturated, texts = Saturated(2), different_texts(4)
     assert saturated.are_indexed(texts[:2], 0) == [True, True]
     assert saturated.are_indexed(texts[:3], AGING.retention_ms // 2) == [True, True, False]
@@ -238,8 +238,8 @@ def test_texts_without_letters_and_digits_are_not_remembered() -> None:
     assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
 
 
-def test_a_remembered_hash_without_node_gets_no_fingerprint() -> None:
-    """Even if its text has a signature now; with another content hash, that signature becomes a root."""
+def test_a_remembered_hash_without_a_node_gets_no_fingerprint() -> None:
+    """This holds even if its text now has a signature, which becomes a root under another content hash."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(
@@ -300,7 +300,7 @@ class Logged(MemoryStore):
             first = self._logs.pop(0)
             self._logs.append(CORE.log(self._nodes.living(first, live_since_ms=live_since_ms))[0])
         self._nodes = Nodes(RELATION, AGING)
-        # In several calls, as documents are read.
+        # The logs are loaded in several calls, like documents that are read one after another.
         self._nodes.load_logs(self._logs[:2])
         self._nodes.load_logs(self._logs[2:])
         self._nodes.settle(live_since_ms=live_since_ms)
@@ -343,7 +343,7 @@ def test_log_entries_are_read_as_written(profile: Profile) -> None:
 
 
 @given(st.binary(max_size=300), st.integers(0, 200))
-def test_unreadable_bytes_end_only_their_own_log(rest: bytes, length: int) -> None:
+def test_unreadable_bytes_do_not_hide_earlier_log_entries(rest: bytes, length: int) -> None:
     node = a_node(CLASSIC)
     log = (CORE.log([CORE.pack(node._replace(root=node.id))])[0] + rest)[:length]
     nodes = Nodes(RELATION, AGING)

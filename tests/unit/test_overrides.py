@@ -95,13 +95,13 @@ def test_overrides_by_markup_outweigh_those_by_visible_text() -> None:
 
 
 def test_overridden_boilerplate_counts_as_learned() -> None:
-    """It is left out, does not identify contexts, and does not make the lists of its page boilerplate."""
+    """It is left out, does not identify contexts, and does not cause lists on its page to be left out."""
     overrides = Overrides.of([Override(boilerplate=FOOTER)])
     page = f"{FOOTER}\n\nHome and news\n\n{ITEM}"
     long = f"{FOOTER} {FOOTER}".replace("editors", "authors", 1)
     assert left_out([page, long], NO_OVERRIDES) == [[False, False, False], [False, False]]
     assert left_out([page, long], overrides) == [[True, False, False], [False, True]]
-    # Pages that share only overridden passages and a teaser are different contexts of the teaser.
+    # Pages that share only overridden passages and a teaser are different contexts for the teaser.
     teaser = "A new ferry will connect both shores next spring."
     pages = [f"{FOOTER} {teaser} {article(number).split('.')[0]}." for number in range(7)]
     for overridden, is_learned in ((NO_OVERRIDES, False), (overrides, True)):
@@ -156,7 +156,7 @@ def test_overrides_are_read_from_the_lines_of_a_file() -> None:
         {"boilerplate": f"{FOOTER} 版权所有。\u2028 {ITEM}", "site": None},
         b"",
         {"text": FOOTER, "site": "clean.example"},
-        # A repetition adds nothing.
+        # A repeated override has no effect.
         {"boilerplate": FOOTER.upper()},
     )
     assert len(Overrides.of_lines(lines)) == 4
@@ -258,7 +258,7 @@ def test_a_forged_text_resembles_a_story_only_by_estimate() -> None:
     compared = explain(story, text).whole_texts
     assert compared is not None
     assert compared.resemblance == estimate
-    # It is as long as the story and its filler, so the story counts as an excerpt of it.
+    # The forged text has the length of the story plus some filler, so the story counts as an excerpt of it.
     assert compared.may_join
     assert compared.exact_resemblance is not None
     assert compared.exact_resemblance < 0.01
@@ -271,7 +271,7 @@ def test_a_forged_text_half_resembles_at_most_one_story() -> None:
 
 
 def _planted_pages(random: Random, sentences: list[str], *, pages: int = 5) -> list[list[str]]:
-    """Return pages from which sentences are learned as boilerplate, and others that fill their block."""
+    """Return pages from which sentences are learned as boilerplate, and pages that complete the block."""
     longer = [[" ".join(_words(random, 150)) + "." for _ in range(3)] for _ in range(pages)]
     return [*(own + sentences for own in longer), *([" ".join(_words(random, 9))] for _ in range(64))]
 
@@ -295,7 +295,7 @@ def _roots(
 
 
 def test_placeholders_get_no_root() -> None:
-    """A notice declared as boilerplate later gets no root either, unless its page has other text."""
+    """A notice that is later declared boilerplate gets no root either, unless its page has other text."""
     notice = "This article is asleep. It will wake in spring."
     named = Overrides.of([Override(boilerplate=notice)])
     shipped = [
@@ -314,7 +314,7 @@ def test_placeholders_get_no_root() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_five_planted_pages_separate_reprints_unless_overridden(seed: int) -> None:
-    """They may come before or after the story; three pages are too few."""
+    """The pages may arrive before or after the story; three pages are too few."""
     random = Random(seed)
     story = _story(random)
     reprints = [_reprint(random, story) for _ in range(10)]

@@ -157,7 +157,7 @@ def test_every_package_of_an_extra_is_checked() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_needs_no_peers_or_development_tools() -> None:
+def test_the_demo_needs_no_compared_libraries_or_development_tools() -> None:
     others = (
         "datasketch",
         "faiss",
@@ -210,7 +210,7 @@ def test_an_error_survives_pickling_with_its_attributes(error: errors.EsdedupErr
     assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
 
 
-def test_an_owner_is_described_in_a_line() -> None:
+def test_an_owner_is_described_on_one_line() -> None:
     assert str(OWNER) == "process 7 on a has owned it since 2026-01-02 00:00:00 UTC"
 
 
@@ -234,7 +234,7 @@ def test_imports_of_the_crate_have_no_cycles() -> None:
             name = (*(module[:-1] if start == "super" else ()), *names.split("::"))
             imports[module] |= {name[:length] for length in range(1, len(name) + 1)} & files.keys()
     assert imports["forest", "laws"] >= {("forest", "nodes"), ("forest", "times")}
-    # Raises an error that names the files of a cycle.
+    # If there is a cycle, the error names its files.
     graphlib.TopologicalSorter(imports).prepare()
 
 

@@ -151,7 +151,7 @@ def test_each_limit_of_an_owner_requires_more_forests(why: str, changes: dict[st
     assert found.load_each.nodes * 9 < 2**32
 
 
-def test_shards_larger_than_advised_are_pointed_out() -> None:
+def test_shards_larger_than_advised_are_reported() -> None:
     def basis(**changes: float) -> str:
         return next(each.basis for each in figures(planned(**changes)) if each.name == "forest_shards")
 
@@ -162,7 +162,7 @@ def test_shards_larger_than_advised_are_pointed_out() -> None:
     assert f"this needs {least:,} forests" in basis(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
 
 
-def test_costs_depend_on_the_settings_of_words() -> None:
+def test_costs_depend_on_settings_for_words() -> None:
     others = {
         costs_key(KEYWORDS.with_changes(segmenter=get_segmenter("words"))),
         costs_key(KEYWORDS.with_changes(weighting=Tf())),
@@ -170,7 +170,7 @@ def test_costs_depend_on_the_settings_of_words() -> None:
     }
     assert len(others) == 3
     assert "keywords" not in others
-    # Settings that are measured both ways, or do not affect costs, share a key.
+    # Settings that do not affect costs, or whose costs are measured with both values, do not change the key.
     same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000)
     assert costs_key(same) == "keywords"
     with pytest.raises(SettingError, match="no unit costs of keywords-4-"):

@@ -33,9 +33,9 @@ def test_different_profiles_have_different_labels() -> None:
 
 
 def test_labels_do_not_change() -> None:
-    """Data made with a changed profile is identified by the label of the profile.
+    """A changed profile has a different label, which identifies the data made with the profile.
 
-    The digests cover every threshold. If the digest of an unchanged line changes, a released profile has
+    The digests cover every threshold. If the label in an unchanged line differs, a released profile has
     changed: raise its `version` (CONTRIBUTING.md), or existing forests are refused because of their label.
     """
     assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-4-46a1578a"
@@ -83,7 +83,7 @@ def test_an_unknown_profile_is_refused() -> None:
         (CLASSIC, {"keyword_count": 3}, "keyword_count contradicts .* 'longest-sentence'"),
         (VERIFIED, {"keyword_count": 3}, "keyword_count contradicts .* 'halves'"),
         (VERIFIED, {"weighting": Tf()}, "the weighting 'tf' contradicts .* 'halves'"),
-        # The label contains only the name of a weighting.
+        # Of a weighting, the label contains only the name.
         (CLASSIC, {"weighting": Tf("tf-idf")}, "'tf-idf' already exists: give yours another name"),
         (CLASSIC, {"agreement": Agreement()}, "an agreement contradicts .* 'longest-sentence'"),
         (VERIFIED, {"representation": "keywords"}, "an agreement contradicts .* 'keywords'"),

@@ -1,4 +1,4 @@
-"""Reading without a server: refused arguments, the requests of operations, and results made from answers."""
+"""Reading without a server: refused arguments, requests of operations, and results made from responses."""
 
 import itertools
 from collections.abc import Callable
@@ -198,7 +198,7 @@ def test_words_that_the_analyser_splits_become_a_phrase(text: str, sent: str) ->
         (None, None),
     ],
 )
-def test_titles_are_shown_as_one_text(title: Any, shown: str | None) -> None:
+def test_titles_are_shown_as_one_string(title: Any, shown: str | None) -> None:
     hit = {"_id": "1", "_index": "news", "_source": {"title": title}}
     assert values_of(hit, Fields())["title"] == shown
 
@@ -274,7 +274,7 @@ def test_equal_ids_in_two_indices_are_distinct_rows() -> None:
 
 
 def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
-    """Send answers to an operation one by one; return its requests and its result."""
+    """Send responses to an operation one by one; return its requests and its result."""
     asked: list[Request] = [next(requests)]
     for answer in answers:
         try:
@@ -316,7 +316,7 @@ def test_excerpts_are_requested_together_with_the_rest(
 
 
 def served(requests: Requests[Any], answer: Callable[[Request], Any]) -> Any:
-    """Answer all requests of an operation; return its result."""
+    """Answer all requests of an operation with `answer`; return the result of the operation."""
     response: Any = None
     while True:
         try:

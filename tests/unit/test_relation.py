@@ -59,7 +59,7 @@ def test_terms_of_nodes_are_table_and_bits_in_hex() -> None:
     assert NODES.terms([]) == []
 
 
-def test_articles_have_the_keys_of_halves_in_shorter_terms() -> None:
+def test_terms_of_articles_encode_six_bits_per_digit() -> None:
     # Each digit encodes six bits. The number of the table and 32 bits of the simhash are padded with zeros.
     terms = ARTICLES.terms([0x123456789ABCDEF0, 0xFFFFFFFF00000000])
     assert terms == [["0id5pU", "6qLdXM"], ["3_____", "400000"]]
@@ -186,7 +186,7 @@ def pairs(index: NeighbourIndex, queried: np.ndarray) -> list[tuple[int, int]]:
 
 
 @given(added=st.lists(values, max_size=6), queried=values, max_distance_bits=st.integers(0, 3))
-def test_the_index_finds_the_same_as_exhaustive_search(
+def test_index_and_exhaustive_search_find_the_same_pairs(
     added: list[list[int]], queried: list[int], max_distance_bits: int
 ) -> None:
     index = by_distance(max_distance_bits)
@@ -221,7 +221,7 @@ def signatures(draw: st.DrawFn) -> bytes:
     made["figure_sketch"] = draw(st.sampled_from([0, 1, 2**40 - 1]))
     made["name_sketch"] = draw(st.sampled_from([0, 7 | 31 << 30, 15 | 15 << 30 | 1 << 60, 2**40 - 1]))
     made["pair_sketch"] = draw(st.sampled_from([0, 2**40 - 1]))
-    # Nodes are not indexed under saturated keys, so a node may be indexed under none.
+    # Nodes are not indexed under saturated keys, so a node may be indexed under no key at all.
     indexed = draw(st.lists(st.booleans(), min_size=REPRESENTATIVES, max_size=REPRESENTATIVES))
     chosen = are_distinct(made["representatives"]) & np.array(indexed)
     return as_nodes(made, chosen).tobytes()
@@ -277,8 +277,8 @@ def _exchanged(text: str, share: float, random: Random) -> str:
         ([text[:100] for text in CHINESE], 0, 0.95),
         (ENGLISH, 0.02, 0.94),
         ([text[:200] for text in ENGLISH], 0, 0.95),
-        # 60 % were measured. One wrong letter in 40 changes one word in eight and two runs in nine: as many
-        # as may differ in texts of this length. At 4 %, half of the runs change, and 1 % are still near.
+        # 60 % of the texts were near. One wrong letter in 40 changes one word in eight and two runs in nine:
+        # the maximum for this length. At 4 %, half of the runs change, and 1 % of the texts are near.
         (ENGLISH, 0.025, 0.55),
     ],
     ids=[

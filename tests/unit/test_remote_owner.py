@@ -1,4 +1,4 @@
-"""A feeder finds the sidecar that owns the forest, sends it requests, and reads its answers."""
+"""A feeder finds the sidecar that owns the forest, sends it requests, and reads its responses."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ JOINED = Assignment(Kind.JOINED, "f", "r", 7, 1_000, b"\0\xff")
 
 
 class Answering:
-    """A fake connection that records requests and returns a fixed answer."""
+    """A fake connection that records requests and returns a fixed response."""
 
     address = ADDRESS
 
@@ -93,7 +93,7 @@ def test_a_request_names_forest_profile_and_backfill(backfill: bool) -> None:
     expected |= {f"{role}_field": [name] for role, name in names.items()}
     query = parse_qs(urlsplit(path).query)
     assert query == expected
-    # The sidecar reads the same names back, although the text has the default name of titles.
+    # The sidecar reads the same names back, although the text field has the default name of the title field.
     asked = EnrichQuery.model_validate({name: values[0] for name, values in query.items()})
     assert fields_given(asked) == fields
 
@@ -143,7 +143,7 @@ def test_the_parts_of_an_update_are_sent() -> None:
     ]
 
 
-def test_an_answer_gives_assignment_and_addition() -> None:
+def test_a_response_gives_assignment_and_dedup_object() -> None:
     found = answered(
         {"outcome": "joined", "dedup": DEDUP, "routing": "r", "is_cut": True, "boilerplate_letters": 9}
     )
@@ -154,7 +154,7 @@ def test_an_answer_gives_assignment_and_addition() -> None:
     assert (other.is_cut, other.boilerplate_letters) == (False, 0)
 
 
-def test_parts_of_an_update_get_their_own_addition() -> None:
+def test_parts_of_an_update_get_their_own_dedup_object() -> None:
     update = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True}
     upsert = DEDUP | {"published": 1_000}
     both = answered({"outcome": "joined", "doc": DEDUP, "upsert": upsert}, update)
@@ -217,7 +217,7 @@ def test_errors_of_index_or_caller_fail_the_batch(status: int) -> None:
         {"error": {"status": 400}},
     ],
 )
-def test_a_malformed_item_is_an_error_of_the_sidecar(item: Any) -> None:
+def test_a_malformed_item_is_a_sidecar_error(item: Any) -> None:
     with pytest.raises(SidecarError, match="has an unknown format") as raised:
         answered(item)
     assert raised.value.address == ADDRESS
@@ -237,7 +237,7 @@ _NO_ITEMS = (
 
 
 @pytest.mark.parametrize("answer", [*_NO_ITEMS, b'{"items":[{},{}]}', b"[" * 100_000])
-def test_a_malformed_answer_is_an_error_of_the_sidecar(answer: bytes) -> None:
+def test_a_malformed_response_is_a_sidecar_error(answer: bytes) -> None:
     with pytest.raises(SidecarError, match="has an unknown format"):
         remote(Answering(answer=answer)).assign([article({"text": "hello"})])
 
@@ -302,7 +302,7 @@ def test_the_owning_sidecar_is_found_and_remembered(servers: list[ScriptedServer
 
 
 def test_requests_are_retried_until_a_sidecar_accepts(servers: list[ScriptedServer]) -> None:
-    """The sidecar disconnects, is busy, stops within its answer, or is behind a proxy without a backend."""
+    """The sidecar disconnects, is busy, stops within its response, or is behind a proxy without a backend."""
     turns = iter([b"", response(429), DECIDED[:-3], response(502, b"<html>"), NOT_OWNER, response(504)])
 
     def script(connection: Connection) -> None:
@@ -316,7 +316,7 @@ def test_requests_are_retried_until_a_sidecar_accepts(servers: list[ScriptedServ
     assert next(turns, None) is None
 
 
-def test_retries_end_after_the_patience(servers: list[ScriptedServer]) -> None:
+def test_retries_stop_after_the_allowed_time(servers: list[ScriptedServer]) -> None:
     servers[0].script = answer(NOT_OWNER, body_end=b"asked")
     began_s = time.monotonic()
     asking = connection_to(servers[0].url, f"http://127.0.0.1:{closed_port()}", patience_s=0.5)

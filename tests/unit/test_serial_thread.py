@@ -1,4 +1,4 @@
-"""The owner's thread, which runs jobs in order until it is unreferenced, and its schedule of expiry."""
+"""The owner's thread, which runs jobs in order until it is unreferenced, and the schedule of expiry."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def test_a_job_runs_even_if_nobody_waits() -> None:
     assert forgotten.result() == 1
 
 
-def test_the_thread_ends_when_it_is_unreferenced() -> None:
+def test_the_thread_stops_when_it_is_unreferenced() -> None:
     thread = SerialThread("dropped")
     running = thread.begin(threading.current_thread).result()
     assert running.name == "dropped"
@@ -53,7 +53,7 @@ def test_the_thread_ends_when_it_is_unreferenced() -> None:
     assert not running.is_alive()
 
 
-def test_a_running_job_completes_when_the_process_ends() -> None:
+def test_a_running_job_completes_before_the_process_exits() -> None:
     program = """
 import time
 from esdedup.serial_thread import SerialThread
@@ -68,7 +68,7 @@ SerialThread("idle").begin(lambda: None).result()
     assert time.monotonic() - began_s < 4
 
 
-def test_a_job_can_be_begun_while_a_process_ends() -> None:
+def test_a_job_can_be_started_while_a_process_exits() -> None:
     program = """
 import atexit
 atexit.register(lambda: print(thread.begin(lambda: "done").result(timeout=20), flush=True))

@@ -165,7 +165,7 @@ def test_an_owner_is_alive_and_ready() -> None:
         (Ownership(error=BUSY), is_away, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
     ],
 )
-def test_missing_conditions_are_reported(
+def test_unmet_conditions_are_reported(
     monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: Any, missing: list[str]
 ) -> None:
     monkeypatch.setattr(module, "_ASK_S", 0.05)

@@ -1,4 +1,4 @@
-"""Articles of many requests are decided in batches, and callers take turns."""
+"""Articles of many requests are assigned in batches, and callers take turns."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ class Decider:
 async def intake_of(
     decider: Decider, metrics: Metrics | None = None, **limits: int
 ) -> AsyncIterator[Batcher]:
-    """Run a batcher; at the end, close it and wait until it has decided all accepted articles."""
+    """Run a batcher; at the end, close it and wait until it has assigned all accepted articles."""
     intake = Batcher(decider, limits=BatchLimits(**limits), metrics=metrics or Metrics())
     running = asyncio.create_task(intake.run())
     yield intake
@@ -57,7 +57,7 @@ async def intake_of(
 
 @contextlib.contextmanager
 def busy(decider: Decider) -> Iterator[None]:
-    """Block the decisions of an owner."""
+    """Keep an owner from assigning articles."""
     decider.free.clear()
     yield
     decider.free.set()
@@ -86,14 +86,14 @@ def articles(*texts: str) -> list[ArticleAction]:
 
 
 async def begun(intake: Batcher, *texts: str, caller: Hashable = None) -> asyncio.Task[list[str]]:
-    """Start to assign the articles of a request, and let them queue."""
+    """Start to assign the articles of a request, and wait until they are queued."""
     task = asyncio.create_task(assign(intake, articles(*texts), caller))
     await asyncio.sleep(0.01)
     return task
 
 
 @given(st.lists(st.lists(st.text("ab", min_size=1, max_size=5), max_size=7), max_size=8), st.integers(1, 5))
-def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], size: int) -> None:
+def test_every_request_gets_its_own_results_in_order(requests: list[list[str]], size: int) -> None:
     decider, metrics = Decider(), Metrics()
 
     async def run() -> None:
@@ -103,14 +103,14 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
 
     asyncio.run(run())
     assert waiting(metrics) == 0
-    # Requests take turns, so the order over all requests is not compared.
+    # Requests take turns, so the order across requests is not compared.
     decided = [text for batch in decider.batches for text in batch]
     assert sorted(decided) == sorted(text for texts in requests for text in texts)
     assert all(len(batch) <= size for batch in decider.batches)
     assert all(sum(map(len, batch[:-1])) < 12 for batch in decider.batches)
 
 
-async def test_articles_arriving_during_a_decision_form_one_batch() -> None:
+async def test_articles_arriving_during_an_assignment_form_one_batch() -> None:
     decider = Decider()
     async with intake_of(decider) as intake:
         with busy(decider):
@@ -127,7 +127,7 @@ async def test_a_failure_reaches_only_requests_of_its_batch() -> None:
         first, second, third = await asyncio.gather(*given, return_exceptions=True)
     assert str(first) == str(second) == "the forest is unavailable"
     assert third == ["E"]
-    # The remaining articles of the failed request are not decided.
+    # The remaining articles of the failed request are not assigned.
     assert decider.batches == [["a", "b"], ["e"]]
 
 
@@ -144,7 +144,7 @@ async def test_one_request_alone_may_exceed_the_limit() -> None:
         await assign(intake, articles("e"))
 
 
-async def test_the_next_batch_is_decided_while_one_is_written() -> None:
+async def test_the_next_batch_is_assigned_while_one_is_written() -> None:
     decider = Decider()
     decider.writes.clear()
     async with intake_of(decider) as intake:
@@ -159,7 +159,7 @@ async def test_the_next_batch_is_decided_while_one_is_written() -> None:
                 await each
 
 
-async def test_requests_of_disconnected_clients_are_not_decided() -> None:
+async def test_requests_of_disconnected_clients_are_not_assigned() -> None:
     decider, metrics = Decider(), Metrics()
     async with intake_of(decider, metrics) as intake:
         with busy(decider):
@@ -170,7 +170,7 @@ async def test_requests_of_disconnected_clients_are_not_decided() -> None:
     assert decider.batches == [["a"], ["c"]]
 
 
-async def test_decisions_are_available_before_they_are_written() -> None:
+async def test_assignments_are_available_before_they_are_written() -> None:
     decider, given = Decider(), articles("a", "b", "c")
     decider.writes.clear()
 

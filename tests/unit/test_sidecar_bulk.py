@@ -1,4 +1,4 @@
-"""Write requests: content types, paths, answers, and refusal by a standby."""
+"""Write requests: content types, paths, responses, and refusal by a standby."""
 
 import json
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ def _refused(number: int, operation: str = "index") -> dict[str, Any]:
     return refused_item(item, Rejection("has no text"))
 
 
-# Some contain text of users' documents that looks like part of an answer.
+# Some contain text of users' documents that looks like part of a response.
 _ITEMS = st.sampled_from(
     [
         b'{"index":{"_index":"news","_id":"\\uD800","status":201}}',
@@ -74,7 +74,7 @@ def test_merged_items_keep_the_order_of_the_request(items: list[bytes | None], i
         *(b'{"items":[1,2]}', b'{"items":[{}', b"\xff", b"[" * 100_000, b'{"items":' + b"1" * 5_000 + b"}"),
     ],
 )
-def test_an_answer_with_unexpected_items_is_an_error(answer: bytes) -> None:
+def test_a_response_with_unexpected_items_is_an_error(answer: bytes) -> None:
     with pytest.raises(ServerError):
         merged(answer, {0: _refused(0)}, count=2)
 
@@ -132,7 +132,7 @@ def test_other_query_parameters_are_unchanged(query: bytes, expected: bytes) -> 
         ),
     ],
 )
-def test_an_answer_has_the_requested_version_of_json(accept: str | None, content_type: str) -> None:
+def test_a_response_has_the_requested_version_of_json(accept: str | None, content_type: str) -> None:
     assert json_type(accept) == content_type
 
 
@@ -213,7 +213,7 @@ def test_article_paths_are_recognised(request_line: bytes, expected: ArticlePath
 
 
 @given(st.binary(), st.text().filter(lambda text: text.isascii()))
-def test_the_routing_replaces_any_other(query: bytes, routing: str) -> None:
+def test_the_routing_replaces_any_other_routing(query: bytes, routing: str) -> None:
     item = read_document(ArticlePath("index", "news", None), routed(query, routing), b"{}")
     assert item.meta.get("routing", "") == routing
 
@@ -281,7 +281,7 @@ async def test_a_standby_refuses_writes_without_reading_them(
     headers = {"content-type": "application/cbor", "content-length": "1000"}
     got = await asgi.send(app, asgi.Request(path=path, method="POST", headers=headers), asgi.unread)
     assert (got.status, got.headers["retry-after"]) == (503, "1")
-    # In the format that Elasticsearch's clients read.
+    # The error is in the format that Elasticsearch's clients read.
     error = got.json["error"]
     assert error["type"] == "esdedup_not_owner"
     assert reason in error["reason"]

@@ -292,7 +292,7 @@ async def test_an_error_of_one_batch_keeps_the_lease() -> None:
         assert await decided(feeding, "b") == ["b"]
 
 
-async def test_the_next_batch_is_decided_while_one_is_written() -> None:
+async def test_the_next_batch_is_assigned_while_one_is_written() -> None:
     forest, writes = Forest(), list[Future[None]]()
 
     def write(_: list[str]) -> Future[None]:

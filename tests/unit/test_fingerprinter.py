@@ -340,8 +340,8 @@ def test_minhashes_are_equal_as_often_as_three_runs() -> None:
     shared = trials = 0
     for seed in range(300):
         run = words(141, seed)
-        # The resemblance is 100 / 140, so three runs are equal in both texts with probability (5 / 7)^3 = 0.36.
-        # The minhashes come after the sentence and the four long runs.
+        # Three runs are equal in both texts with probability (100 / 140)^3 = 0.36. The minhashes come after
+        # the sentence and the four long runs.
         minhashes = signatures(run[:121], run[20:])["representatives"][:, 5:]
         shared += int((minhashes[0] == minhashes[1]).sum())
         trials += minhashes.shape[1]

@@ -93,7 +93,7 @@ def is_learning(frame: FrameType) -> bool:
 
 
 def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64]]) -> None:
-    """Abandon a batch, then learn from it in a second attempt."""
+    """Filter a batch and undo it, then filter and keep it."""
     for end in (boilerplate.undo, boilerplate.keep):
         boilerplate.begin()
         boilerplate.filter(*batch)

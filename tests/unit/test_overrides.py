@@ -95,7 +95,7 @@ def test_overrides_by_markup_outweigh_those_by_visible_text() -> None:
 
 
 def test_overridden_boilerplate_counts_as_learned() -> None:
-    """It is left out, does not identify contexts, and does not cause lists on its page to be left out."""
+    """Overridden passages are left out, do not identify contexts, and do not remove lists on their page."""
     overrides = Overrides.of([Override(boilerplate=FOOTER)])
     page = f"{FOOTER}\n\nHome and news\n\n{ITEM}"
     long = f"{FOOTER} {FOOTER}".replace("editors", "authors", 1)

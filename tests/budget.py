@@ -1,7 +1,7 @@
 """Print the files and lines of each package; fail if they exceed the budget in ARCHITECTURE.md.
 
-`make static` runs ``python -m tests.budget``. Raise a budget in the commit that needs it, and say why.
-Names of tests with more than nine words fail as well.
+`make static` runs ``python -m tests.budget``. Raise a budget in the commit that needs more, and say why.
+Test names of more than nine words fail as well.
 """
 
 import ast

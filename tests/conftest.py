@@ -23,10 +23,10 @@ SHARED = os.environ.get("ESDEDUP_SHARED")
 
 exploring.load_profile()
 
-# For Java in embedded nodes, which live for minutes: its second compiler takes more time than it saves.
+# Embedded nodes live for minutes, so Java's second compiler would take more time than it saves.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-# If several processes share the work, slow files run first, so that none of them is left for the end.
+# If several processes share the work, slow files run first, so that no slow file is left for the end.
 LONG_FILES = (
     *("test_opensearch", "test_restart", "test_code_blocks", "test_versions", "test_embedded"),
     *("test_frame", "test_maintenance", "test_damage", "test_crashes", "test_store", "test_lists"),
@@ -43,13 +43,13 @@ LONG_FILES = (
 # shards of many articles, time zone, and the window and language of a browser.
 _WAYS, _IN_ALL_WAYS = {"profile", "lookup", "is_away", "corpus", "zone", "window"}, {"contract", "unit"}
 
-# Resources that the main process holds until all worker processes have ended.
+# Resources that the main process holds until all worker processes have exited.
 _held = pytest.StashKey[contextlib.ExitStack]()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    # Runs before Hypothesis reads the option.
+    # This hook runs before Hypothesis reads the option.
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(exploring.SEED)
 
@@ -86,8 +86,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield each test once for each combination of its parameters other than `_WAYS`.
 
-    The values of `_WAYS` are chosen by the test's name, so that all of them occur among the tests. Unit and
-    contract tests run with all of them, and by night all tests do.
+    The values of `_WAYS` are chosen by the test's name, so that every value occurs in some test. Unit and
+    contract tests run with all values; in `make nightly`, all tests do.
     """
     ways: dict[str, dict[tuple[str, ...], list[pytest.Item]]] = {}
     for item in items:
@@ -124,7 +124,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the reasons for which tests were skipped, with their numbers."""
+    """List the reasons for skipped tests, with the number of tests for each."""
     skipped = collections.Counter(
         report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ())
     )

@@ -50,7 +50,7 @@ def _run(*each: tuple[int, int]) -> list[Arrival]:
 
 # Between two roots with equally many leaves, the earlier one wins.
 TIE = _run((A, 0), (A | 1 << 50, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0))
-# Bits in three blocks. Texts that differ in another block as well have no key in common.
+# Each has bits in three blocks. Texts that also differ in another block have no key in common.
 ELSEWHERE = [1 << 63 | 1 << 40 | 1 << 30, 1 << 62 | 1 << 41 | 1 << 31]
 # Nearer to the earlier root, but the later one has more leaves, which are found only through their root.
 CLOSE = 0b11111 << 20
@@ -59,7 +59,7 @@ MORE_LEAVES = _run((A, 0), (CLOSE, 0), *((CLOSE | bits, 0) for bits in ELSEWHERE
 FEWER_LIVE = _run(
     *((A, 0), (A | 1 << 50, 0), (A | 1 << 51, 0), (A, 60), (B, 60), (B | 1 << 50, 60), (BETWEEN, 130))
 )
-# In this batch, the first choice by leaves decides which roots the second choice has.
+# In this batch, the first choice by leaves determines the roots that are available to the second choice.
 OTHER = BETWEEN | 0b111111 << 40
 CHOICES = _run(
     *((A, 0), (B, 0), (B | ELSEWHERE[0], 0), (OTHER, 0), (OTHER | 1 << 50, 0)),
@@ -72,12 +72,12 @@ def _bits(*each: set[int]) -> list[Arrival]:
 
 
 FAR, NEAR_A = 0xFFFF << 40, A | 1
-# One batch that spans more than the retention: a node expires and is recreated; only the latter must stay.
+# One batch that spans more than the retention: a node expires and is recreated; only the new node must stay.
 REFRESHED_THEN_REBORN = _run((A, 0), (A, 20), (FAR, 200), (A, 200), (NEAR_A, 200))
 LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 2, 200))
-# An expired root returns as a leaf of another root while its former leaf is still in memory.
+# An expired root returns as a leaf of another root while its previous leaf is still in memory.
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
-# A content hash without a node gets none while it is remembered, and affects no others; later it may get one.
+# While a content hash without a node is remembered, it gets no node and affects no other hash.
 PAGE_WITHOUT_NODE = [
     (Arrival(None, 0, page=1), "without_fingerprint"),
     (Arrival(f"{A:016x}", 0, page=1), "without_fingerprint"),
@@ -98,7 +98,7 @@ def test_a_hash_without_a_node_stays_so_in_memory(size: int) -> None:
         _assert_kinds(store, model, batch)
 
 
-# Each restart precedes an arrival that is answered by the stored content hash.
+# After each restart, an article arrives that is assigned by its stored content hash.
 @pytest.mark.parametrize(("size", "restarts"), [(1, set()), (1, {0, 3, 5, 7}), (9, set())])
 def test_a_hash_without_a_node_stays_so_in_elasticsearch(
     es: Elasticsearch, elastic_stores: MakeStores, size: int, restarts: set[int]
@@ -136,7 +136,7 @@ def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) 
         assert_follows_model(store, model, batch)
 
 
-# By day, only the two look-ups that store nodes differently.
+# Outside `make nightly`, use only the two look-ups that store nodes differently.
 @pytest.fixture(params=list(LOOKUPS) if EFFORT > 1 else ["searched", "in memory"])
 def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
@@ -202,7 +202,7 @@ def _assert_elasticsearch_follows(
             store.close()
             store = open_store()
     list(store.expiring())
-    # Exactly the nodes that are live by the laws are left.
+    # Exactly the nodes that are live according to the laws remain.
     live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
     index = store.writer.index
     # A log forgets nodes some time after they have expired.
@@ -214,9 +214,9 @@ def _assert_elasticsearch_follows(
     store.close()
 
 
-# Look-ups that store a document for each node; a log stores one for each batch.
+# Look-ups that store a document for each node; a log stores a document for each batch.
 with_documents = pytest.mark.parametrize("elastic_stores", ["searched", "both"], indirect=True)
-# So low that every search, bulk and cache reaches them.
+# These limits are so low that every search, bulk request and cache reaches them.
 LOW_LIMITS = Limits(
     max_terms=7,
     max_hits=3,
@@ -268,7 +268,7 @@ class Interrupted(MemoryStore):
 def test_a_batch_repeated_after_a_crash_gets_its_roots(
     drawn: list[Arrival], before: int, size: int, survivors: int, time: int
 ) -> None:
-    """All articles of the batch have the same time, as if the clock dated them."""
+    """All articles of the batch have the same time, as if they were dated by the clock."""
     store, model = Interrupted(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     earlier = drawn[:before]
     batch = [dataclasses.replace(each, time=time) for each in drawn[before : before + size]]
@@ -283,7 +283,7 @@ def test_a_batch_repeated_after_a_crash_gets_its_roots(
 
 
 class Distracted:
-    """A store in which another batch is decided and abandoned before each real one."""
+    """A store in which another batch is assigned and abandoned before each real batch."""
 
     def __init__(self, store: Store, others: list[Arrival]) -> None:
         self._store = store
@@ -344,7 +344,7 @@ def test_elasticsearch_forgets_a_batch_that_was_abandoned(
 
 @with_documents
 def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic_stores: MakeStores) -> None:
-    """This includes roots and leaves, so a crash leaves only the beginning of a batch."""
+    """Roots and leaves are written in one sequence, so a crash keeps exactly the first part of a batch."""
     name, open_store = elastic_stores()
     store = open_store()
     assign(store, as_batch(_run((A, 0), (A | 1, 0), (B, 0), (B | 1, 0), (FAR, 0))), now_ms=NOW_MS)
@@ -362,7 +362,7 @@ def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic
 
 @with_documents
 def test_a_returning_content_hash_is_written_in_order(es: Elasticsearch, elastic_stores: MakeStores) -> None:
-    """Another hash kept its node live; a crash must not revive this hash before its article arrives."""
+    """The node is live through another hash; a crash must not revive the hash before its article's turn."""
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
     back, other = Arrival(f"{A:016x}", 0, page=1), Arrival(f"{A:016x}", 60, page=2)

@@ -103,7 +103,7 @@ class Sidecar:
         return asyncio.run(asgi.send(self.app, request))
 
     def enrich(self, *given: Any, query: str = "") -> list[dict[str, Any]]:
-        """Return the item of the answer for each action."""
+        """Return the item of the response for each action."""
         response = self.ask(lines(*given), query=query, content_type="application/x-ndjson")
         assert (response.status, response.headers["content-type"]) == (200, "application/json")
         items: list[dict[str, Any]] = response.json["items"]
@@ -118,7 +118,7 @@ def lines(*given: Any) -> bytes:
 ONE = lines({"index": {}}, {"text": "one"})
 
 
-def test_each_action_gets_its_own_addition() -> None:
+def test_each_action_gets_its_own_dedup_object() -> None:
     sidecar = Sidecar()
     first, deleted, created, updated, untouched, no_text = sidecar.enrich(
         {"index": {"_id": "1"}},
@@ -389,7 +389,7 @@ def test_the_openapi_description_is_complete() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/one"])
-async def test_a_request_body_cut_short_is_refused(path: str) -> None:
+async def test_a_truncated_request_body_is_refused(path: str) -> None:
     sidecar = Sidecar()
     begun = {"type": "http.request", "body": b'{"index":', "more_body": True}
     asked = asgi.Request(path=f"/v1/enrich{path}", method="POST", headers=JSON)

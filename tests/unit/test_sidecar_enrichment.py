@@ -109,7 +109,7 @@ UPDATES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("update", UPDATES)
-async def test_updates_are_enriched_as_by_the_library(update: dict[str, Any]) -> None:
+async def test_updates_are_enriched_as_in_the_library(update: dict[str, Any]) -> None:
     """Dedup objects sent by callers make no difference."""
     action = {"_op_type": "update", "_id": "1", "_source": update}
     (item,) = await enriched({"update": {"_id": "1"}}, update, index="news")
@@ -206,7 +206,7 @@ def test_without_security_everybody_may_write(status: int, body: bytes) -> None:
     assert len(server.asked) == 1
 
 
-def test_unknown_callers_get_the_answer_of_elasticsearch() -> None:
+def test_unknown_callers_get_the_response_of_elasticsearch() -> None:
     answer = WholeAnswer(401, [(b"www-authenticate", b"ApiKey")], b'{"error":{}}')
     with pytest.raises(CallerRefused) as refused:
         may_write(Rights(Elasticsearch(answer).ask), [], "news")

@@ -38,7 +38,7 @@ async def asked(
 
 
 async def show(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the headers and the size of the body that were received."""
+    """Respond with the headers and the size of the body that were received."""
     request = Request(scope, receive)
     body = await request.body()
     await JSONResponse({"headers": dict(request.headers), "size": len(body)})(scope, receive, send)
@@ -84,7 +84,7 @@ async def test_requests_need_the_token_and_a_known_host(headers: dict[str, str],
     assert found == status
     assert ("www-authenticate" in answered) is (status == 401)
     if status != 200:
-        # In the format that Elasticsearch's clients read.
+        # The error is in the format that Elasticsearch's clients read.
         assert body["status"] == status
         assert body["error"]["type"] == body["error"]["root_cause"][0]["type"]
         assert body["error"]["type"].startswith("esdedup_")
@@ -162,7 +162,7 @@ async def test_errors_of_our_own_paths_are_problem_details() -> None:
         ([b""], {"content_length": "nonsense"}, 200, None),
     ],
 )
-async def test_a_body_is_bounded(
+async def test_the_size_of_a_body_is_limited(
     body: list[bytes], headers: dict[str, str], status: int, reason: str | None
 ) -> None:
     metrics = Metrics()
@@ -174,7 +174,7 @@ async def test_a_body_is_bounded(
 
 
 def waiting(until: Callable[[], asyncio.Event]) -> ASGIApp:
-    """Return an application that reads the body, and answers once an event is set."""
+    """Return an application that reads the body, and responds once an event is set."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -187,13 +187,13 @@ def waiting(until: Callable[[], asyncio.Event]) -> ASGIApp:
     return app
 
 
-async def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
+async def test_the_totals_of_bodies_and_requests_are_limited() -> None:
     metrics = Metrics()
     moment = asyncio.Event()
     app = bounds(waiting(lambda: moment), metrics)
     first = asyncio.create_task(asked(app, body=[b"x" * 100]))
     await asyncio.sleep(0)
-    # In addition to 100 bytes, 51 exceed the limit and 50 do not. Then two requests are in progress.
+    # While 100 bytes are held, 51 more exceed the limit and 50 do not. Then two requests are in progress.
     status, headers, _ = await asked(app, body=[b"x" * 51])
     assert (status, headers["retry-after"]) == (429, "1")
     second = asyncio.create_task(asked(app, body=[b"x" * 50]))
@@ -213,7 +213,7 @@ async def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     assert value("esdedup_request_seconds_count", {"kind": "bulk"}) == 5
 
 
-async def test_the_unpacked_size_of_a_body_is_bounded() -> None:
+async def test_the_unpacked_size_of_a_body_is_limited() -> None:
     metrics = Metrics()
     unpacked = [50, 101]
 
@@ -233,7 +233,7 @@ async def test_the_unpacked_size_of_a_body_is_bounded() -> None:
     assert metrics.registry.get_sample_value("esdedup_request_bodies_bytes") == 0
 
 
-async def test_a_late_answer_becomes_a_refusal() -> None:
+async def test_a_late_response_becomes_a_refusal() -> None:
     metrics = Metrics()
     status, _, body = await asked(bounds(waiting(asyncio.Event), metrics, timeout_s=0.01))
     assert (status, body["error"]["type"]) == (504, "esdedup_late")

@@ -1,4 +1,4 @@
-"""The owner's thread takes the forest, decides batches, expires nodes in between, and releases it."""
+"""The owner's thread opens the forest, assigns batches, expires nodes in between, and releases the forest."""
 
 import asyncio
 import threading
@@ -45,11 +45,11 @@ class Forest:
         self.steps = steps
         self.expired = 0
         self.closed = 0
-        # Number of times that a standby has read the owner's writes, and that it must to catch up.
+        # How often a standby has read the owner's writes, and how often it must read them to catch up.
         self.followed = self.behind = 0
         self.threads: set[int] = set()
         self.decided: list[str] = []
-        # Called first by `open`, `expire_some` and `look_up`.
+        # `open`, `expire_some` and `look_up` begin with these calls.
         self.on_open: Callable[[], None] = lambda: None
         self.on_expire: Callable[[], None] = lambda: None
         self.on_look_up: Callable[[], None] = lambda: None
@@ -138,7 +138,7 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_INTERVAL_S", 0.01)
 
 
-async def test_articles_are_decided_once_the_forest_is_owned() -> None:
+async def test_articles_are_assigned_once_the_forest_is_owned() -> None:
     forest = Forest(refusals=3)
     feeding = feeding_of(forest)
     with pytest.raises(Refused, match="does not own the forest yet"):
@@ -188,7 +188,7 @@ async def test_only_the_owner_looks_up_texts() -> None:
     forest = Forest(refusals=3)
     feeding = feeding_of(forest)
     async with feeding:
-        # A standby looks nothing up.
+        # A standby looks up nothing.
         assert (await feeding.look_up("a", "s"), forest.looked_up) == (None, 0)
         await until(lambda: feeding.ownership.is_owner)
         assert await feeding.look_up("a", "s") == ASSIGNMENT
@@ -209,7 +209,7 @@ async def test_a_batch_waits_for_at_most_one_look_up(monkeypatch: pytest.MonkeyP
             assert await decided(feeding, "b") == ["b"], number
             assert forest.looked_up <= before + 2
         assert forest.looked_up < 20
-        # A look-up that the thread cannot make in time returns None.
+        # A look-up that the thread does not get to in time returns None.
         monkeypatch.setattr(module, "_LOOK_UP_S", 0.01)
         assert await feeding.look_up("a", "s") is None
         assert await asyncio.gather(*asked) == [ASSIGNMENT] * 50
@@ -257,7 +257,7 @@ async def test_a_lost_forest_is_retaken() -> None:
         assert await decided(feeding, "a") == ["a"]
 
 
-async def test_work_begun_before_a_loss_does_not_retake() -> None:
+async def test_earlier_work_does_not_retake_a_lost_forest() -> None:
     forest, looking, may_proceed = Forest(), threading.Event(), threading.Event()
 
     def lose() -> None:
@@ -317,7 +317,7 @@ async def test_the_next_batch_is_assigned_while_one_is_written() -> None:
 
 async def test_expiry_does_not_delay_batches() -> None:
     forest = Forest(steps=10**9)
-    # Each step takes longer than everything between two jobs of the thread.
+    # Each step of the expiry takes longer than everything between two jobs of the thread.
     forest.on_expire = lambda: time.sleep(0.005)
     async with owning(forest) as feeding:
         await until(lambda: forest.expired > 10)
@@ -325,7 +325,7 @@ async def test_expiry_does_not_delay_batches() -> None:
             before = forest.expired
             async with asyncio.timeout(1):
                 await decided(feeding, "a")
-            # At most the step in progress and the one that was waiting.
+            # Before the batch, at most the step in progress and the waiting step run.
             assert forest.expired - before <= 3
 
 
@@ -355,7 +355,7 @@ async def test_only_an_owner_has_metrics_of_its_nodes() -> None:
         await until(lambda: shown() == [0, 0, 0, 0, 0])
 
 
-async def test_shutdown_decides_accepted_articles_and_releases_the_forest() -> None:
+async def test_shutdown_assigns_accepted_articles_and_releases_the_forest() -> None:
     forest, may_proceed = Forest(), threading.Event()
 
     def write(_: list[str]) -> Future[None]:
@@ -399,12 +399,12 @@ async def test_a_forest_released_at_shutdown_is_not_retaken(
     await asyncio.sleep(0.02)
     may_proceed.set()
     await closing
-    # Long enough for several attempts to open it.
+    # This is long enough for several attempts to open the forest.
     await asyncio.sleep(0.05)
     assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
 
 
-def test_shutdown_ends_although_elasticsearch_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_completes_although_elasticsearch_does_not_respond(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_END_S", 0.1)
     forest, has_begun, is_back = Forest(), threading.Event(), threading.Event()
 

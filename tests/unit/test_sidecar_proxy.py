@@ -1,4 +1,4 @@
-"""The proxy passes requests and answers on byte for byte, and refuses requests that are unsafe to pass on."""
+"""The proxy passes requests and responses on byte for byte, and refuses requests that are not safe."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from tests.support.wire import OK, TIMEOUT_S, Connection, ScriptedServer, answer
 
 GET = b"GET /a HTTP/1.1\r\nhost: sidecar\r\n\r\n"
 GET_CLOSE = b"GET /a HTTP/1.1\r\nhost: sidecar\r\nconnection: close\r\n\r\n"
-# More than two kernels and two processes buffer of a stream that nobody reads.
+# More than the kernels and processes at both ends buffer of a stream that nobody reads.
 FAR_TOO_MUCH_BYTES = 200 << 20
 ENDED = b"0\r\n\r\n"
 
@@ -128,7 +128,7 @@ def test_a_header_with_a_control_character_is_refused(url: str, character: bytes
 def test_a_connection_elasticsearch_stopped_reading_is_not_reused(
     server: ScriptedServer, url: str, status: bytes, body: tuple[bytes, ...]
 ) -> None:
-    """If headers are too long, Elasticsearch answers 400, keeps the connection open and reads no more."""
+    """If headers are too long, Elasticsearch responds 400, keeps the connection open and stops reading."""
     is_closed: list[bool] = []
     noticed = threading.Event()
 
@@ -151,7 +151,7 @@ def test_a_connection_elasticsearch_stopped_reading_is_not_reused(
     assert is_closed == [True]
 
 
-def test_answers_are_passed_on_unchanged(server: ScriptedServer, url: str) -> None:
+def test_responses_are_passed_on_unchanged(server: ScriptedServer, url: str) -> None:
     packed = gzip.compress(b'{"a":1}')
     head = (
         b"HTTP/1.1 404 Not Found\r\n"
@@ -174,7 +174,7 @@ def test_answers_are_passed_on_unchanged(server: ScriptedServer, url: str) -> No
         (b"GET /a HTTP/1.1", b'HTTP/1.1 304 Not Modified\r\netag: "a"\r\n\r\n'),
     ],
 )
-def test_answers_without_a_body_are_passed_on_unchanged(
+def test_responses_without_a_body_are_passed_on_unchanged(
     server: ScriptedServer, url: str, request_line: bytes, whole: bytes
 ) -> None:
     server.script = answer(whole)
@@ -326,7 +326,7 @@ def test_a_caller_that_disconnects_cancels_its_request(
     assert ENDED not in rest
 
 
-def test_a_caller_that_disconnects_cancels_the_answer(server: ScriptedServer, url: str) -> None:
+def test_a_caller_that_disconnects_cancels_the_response(server: ScriptedServer, url: str) -> None:
     ended = threading.Event()
 
     def script(connection: Connection) -> None:
@@ -351,7 +351,7 @@ def test_a_caller_that_disconnects_cancels_the_answer(server: ScriptedServer, ur
     ],
     ids=["length", "chunks", "chunk"],
 )
-def test_a_truncated_answer_does_not_look_complete(server: ScriptedServer, url: str, half: bytes) -> None:
+def test_a_truncated_response_does_not_look_complete(server: ScriptedServer, url: str, half: bytes) -> None:
     server.script = answer(half)
     got = exchange(url, GET)
     assert got.startswith(b"HTTP/1.1 200 ")
@@ -360,7 +360,7 @@ def test_a_truncated_answer_does_not_look_complete(server: ScriptedServer, url: 
 
 
 def test_http_1_0_callers_get_a_content_length(server: ScriptedServer, url: str) -> None:
-    """Without a length, an HTTP/1.0 answer ends with the connection, so a truncated one looks complete."""
+    """Without a length, an HTTP/1.0 response ends with the connection, so truncation would go unnoticed."""
     chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"
     server.script = answer(chunked)
     assert exchange(url, GET.replace(b"1.1", b"1.0")).startswith(b"HTTP/1.1 502 ")
@@ -382,7 +382,7 @@ CUT = b"HTTP/1.1 200 OK\r\nx-elastic-product: Elasticsearch\r\nset-cookie: secre
     ],
     ids=lambda whole: repr(whole[-30:]),
 )
-def test_invalid_answers_become_errors_in_elasticsearch_format(
+def test_invalid_responses_become_errors_in_elasticsearch_format(
     server: ScriptedServer, url: str, whole: bytes
 ) -> None:
     server.script = answer(whole)
@@ -396,8 +396,8 @@ def test_invalid_answers_become_errors_in_elasticsearch_format(
     assert "secret" not in body["error"]["reason"]
 
 
-def test_clients_refuse_answers_truncated_in_their_headers() -> None:
-    """A truncated head looks like a complete one with an empty body."""
+def test_clients_refuse_responses_truncated_in_their_headers() -> None:
+    """A response that is truncated in its headers looks like a complete response with an empty body."""
     answers = iter([CUT, CUT, OK])
     json_headers = b"x-elastic-product: Elasticsearch\r\ncontent-type: application/json\r\n"
 

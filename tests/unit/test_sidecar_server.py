@@ -35,7 +35,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         body = b"" if scope["path"] == "/at-once" else await Request(scope, receive).body()
         await PlainTextResponse(body)(scope, receive, send)
     else:
-        # The lifespan protocol of ASGI.
+        # ASGI's lifespan protocol.
         for done in ("startup", "shutdown"):
             await receive()
             await send({"type": f"lifespan.{done}.complete"})
@@ -82,7 +82,7 @@ async def test_head_body_and_idle_timeouts_differ() -> None:
         answers = []
         for _ in range(2):
             writer.write(HEAD + BODY + b"ab")
-            # Longer than the time limit of a head.
+            # This is longer than the time limit for a request's head.
             await asyncio.sleep(0.4)
             writer.write(b"cd")
             answers.append((await asyncio.wait_for(reader.readuntil(b"abcd"), timeout=30))[:12])
@@ -148,7 +148,7 @@ PARTS = ("_bucket", "_sum", "_count")
 async def test_a_body_that_breaks_the_protocol_is_refused_once(
     apart: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The application answers before it has read the body."""
+    """The application responds before it has read the body."""
     async with listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST /at-once HTTP/1.1\r\nHost: localhost\r\n")
@@ -159,7 +159,7 @@ async def test_a_body_that_breaks_the_protocol_is_refused_once(
         writer.write(b"no length\r\n")
         answer = await asyncio.wait_for(reader.read(), timeout=20)
         writer.close()
-    # The application has already answered if the fault arrives later.
+    # If the fault arrives later, the application has already responded.
     status = b"200" if apart else b"400"
     assert answer.startswith(b"HTTP/1.1 " + status), answer
     assert answer.count(b"HTTP/1.1") == 1
@@ -300,8 +300,8 @@ def test_valid_and_incomplete_heads_are_accepted(request_bytes: bytes) -> None:
     assert all(framing_fault(request_bytes[:end]) is None for end in range(len(request_bytes) + 1))
 
 
-def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
-    """Otherwise answers that uvicorn sends in two parts take up to 40 ms longer."""
+def test_responses_are_sent_without_waiting_for_acknowledgements() -> None:
+    """Otherwise responses that uvicorn sends in two parts take up to 40 ms longer."""
     with (
         listen("127.0.0.1", 0) as listening,
         socket.create_connection(listening.getsockname(), timeout=10),

@@ -37,7 +37,7 @@ def secrets(settings: Settings) -> dict[str, str | None]:
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Load:
-    """Return a function that loads settings only from options, variables and the text of a file."""
+    """Return a function that loads settings only from options, variables and the contents of a file."""
 
     def loaded(
         options: dict[str, Any] | None = None, *, file: str | None = None, **variables: str
@@ -77,7 +77,7 @@ def test_sidecar_variables_override_those_of_other_commands(loaded: Load) -> Non
         ({"host": "::", "insecure": True, "advertise": "https://b.example/es/"}, "https://b.example/es"),
     ],
 )
-def test_the_public_address_defaults_to_the_listening_one(
+def test_the_public_address_defaults_to_the_listening_address(
     loaded: Load, options: dict[str, Any], address: str | None
 ) -> None:
     settings = loaded(options)
@@ -292,7 +292,7 @@ def test_settings_become_arguments_of_the_library(loaded: Load, tmp_path: Path) 
     (tmp_path / "words.txt").write_text("long-term\n")
     settings = loaded({"profile": "keywords", "dictionary": str(tmp_path / "words.txt")})
     (tmp_path / "words.txt").write_text("short-term\n")
-    # Later changes of the file have no effect.
+    # Later changes to the file have no effect.
     assert settings.fingerprint_profile.label == (
         KEYWORDS.with_changes(segmenter=Jieba(Dictionary.of_words(["long-term"]))).label
     )
@@ -308,7 +308,7 @@ def test_every_setting_has_a_description_and_a_unit() -> None:
     for setting in settings_of(Settings):
         assert setting.description.endswith(".")
         assert setting.allowed
-        # A ratio has no unit.
+        # The resemblance is a ratio, which has no unit.
         if setting.kind is float and setting.name != "resemblance":
             assert setting.name.endswith(("_s", "_days"))
 
@@ -436,7 +436,7 @@ def test_pods_have_memory_for_nodes_and_bodies(
     settings = deployed(of_pods())
     assert settings.memory_bytes is not None
     needed = settings.memory_bytes + settings.max_bodies_bytes
-    # Half as much again, for the process itself and for copies of bodies while they are read.
+    # The extra half is for the process itself and for copies of bodies while they are read.
     assert TypeAdapter(ByteSize).validate_python(f"{limit}GiB") > 1.5 * needed
 
 

@@ -40,7 +40,7 @@ def edit_lists(draw: st.DrawFn) -> list[Edit]:
         else:
             into = new_story(number, at_ms=number) if kind == "split" else stories.of(*other)
             edits.append(Edit(**values, into=into, texts=(text_key(*one),)))
-    # Numbers are missing where there was nothing to undo.
+    # Some numbers are missing, because there was nothing to undo.
     renumbered = {edit.number: at for at, edit in enumerate(edits, 1)}
     return [
         edit.model_copy(
@@ -64,7 +64,7 @@ def test_articles_that_edits_may_have_changed_are_found(edits: list[Edit], known
     known = min(known, len(edits))
     roots, texts = touched_since(edits, known)
     for root, text in TEXTS:
-        # Articles back in their former story are included: a process may still write the story in between.
+        # Articles back in their previous story count too: a process may still write the intermediate story.
         if len({Stories(edits[:at]).of(root, text) for at in range(known, len(edits) + 1)}) > 1:
             assert root in roots or text_key(root, text) in texts
     assert touched_since(edits, len(edits)) == (set(), set())

@@ -19,7 +19,7 @@ from esdedup.text.normalise import normal_form, normalise
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
 from tests.unit.test_fingerprinter import content_hashes, hashed_words
 
-# Characters whose normal form depends on neighbours or has several characters, and some plain ones.
+# Characters whose normal form depends on neighbours or has several characters, and plain characters.
 TRICKY = (
     "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
     "\u034f\ufe0f\u3164\U000e0100и\u0306"
@@ -34,7 +34,7 @@ texts = st.lists(
 
 @pytest.mark.night
 def test_the_tables_match_those_of_the_crate() -> None:
-    """Runs only by night; the tests below compare random texts."""
+    """This test runs only in `make nightly`; the tests below compare random texts."""
     assert make_tables.FOLDER.joinpath("characters.txt").read_text("utf-8") == make_tables.characters()
     assert make_tables.FOLDER.joinpath("references.txt").read_text("utf-8") == make_tables.references()
 
@@ -160,7 +160,7 @@ HOSTILE = (
     "part", [*HOSTILE.split(), "<script ", "<p ", "</script ", "<a b='", "<a b='>", "<div hidden>"]
 )
 def test_hostile_markup_takes_no_longer_than_other_text(part: str) -> None:
-    # A quadratic pass over this text would take minutes.
+    # A quadratic algorithm would take minutes for this text.
     text = part * (400_000 // len(part))
     assert len(normalise([text])) == 1
 
@@ -183,7 +183,7 @@ def parsed(*batch: str) -> ParsedTexts:
 
 
 def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
-    """Return the runs of at least `units`, computed naively."""
+    """Return the runs of at least `units` units, computed naively."""
     found = []
     for start in range(len(tokens)):
         stop, length = start, 0
@@ -196,8 +196,8 @@ def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
 
 
 @given(token_texts, token_texts)
-def test_runs_are_equal_if_their_tokens_are(ones: list[str], others: list[str]) -> None:
-    """Runs and figures are counted as for explanations; numbers outside the text are no figures."""
+def test_equal_tokens_give_equal_runs(ones: list[str], others: list[str]) -> None:
+    """Runs and figures are counted in the same way as in explanations."""
     for one, other in zip(ones, others, strict=False):
         # Numbers are compared without the punctuation in them.
         mine, yours = (
@@ -271,7 +271,7 @@ def letters(text: str) -> int:
             "a line of text that was wrapped by\na program goes on until its end",
         ),
         ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
-        # As crawlers deliver texts: each line is a paragraph.
+        # In texts from crawlers, each line is a paragraph.
         ("home\nnews\nsport\n" + "a word and " * 10 + "a stop\nshare this", "a word and " * 10 + "a stop"),
         ("a wrapped\nline of text\n\n" + "and a word " * 10, ("and a word " * 10).strip()),
         ("home\nnews\n" + "a word and " * 8 + "no more", "a word and " * 8 + "no more"),
@@ -322,7 +322,7 @@ def hashes(text: str) -> list[int]:
         ("Updated 22.11.2026", "Updated 23.12.2026", True),
         ("By Ann Lee | 22 Nov 2026 | Share", "By Ann Lee | 3 Nov 2027 | Share", True),
         ("Comments (23)", "Comments (4)", True),
-        # Rows of tables, even short ones.
+        # Rows of tables, including short rows.
         ("Shr 73 cts vs 55", "Shr 74 cts vs 55", False),
         ("Net 26.0 mln", "Net 27.0 mln", False),
         ("Deaths: 3", "Deaths: 4", False),
@@ -373,7 +373,7 @@ _LONG = "This sentence is long enough to be one of an article."
     ],
 )
 def test_rows_of_facts_are_prose(rows: str, alone: bool, amid_prose: bool) -> None:
-    """Two rows are recognised by numbers or place; counters, update times and headlines are not prose."""
+    """Two rows are recognised by their numbers or by prose around them; menus and update times are not."""
     count = len(rows.splitlines())
     assert _are_prose(f"Menu\n{rows}\nFooter") == [False, *[alone] * count, False]
     assert _are_prose(f"{_LONG}\n{rows}\n{_LONG}") == [True, *[amid_prose] * count, True]

@@ -39,7 +39,7 @@ def joined(*args: Any, **named: Any) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_updated_page_stays_one_story(seed: int) -> None:
-    """It does as long as three tenths of the first version are left."""
+    """This holds as long as 30 % of the first version is left."""
     story = words(1_000, seed)
     # Each version replaces 50 of 300 words.
     versions = [story[at : at + 300] for at in range(0, 400, 50)]
@@ -47,7 +47,7 @@ def test_an_updated_page_stays_one_story(seed: int) -> None:
     assert found[:4] == [0] * 4
     assert 0 < found[-1] <= 5
     assert joined(versions, [f"{PAGE}-{at}" for at in range(8)])[3] != 0
-    # The id alone suffices as well, for example if an update has no link.
+    # An equal id is sufficient as well, for example if an update has no link.
     assert joined(versions[:4], [PAGE, "", PAGE, ""], ids=["1"] * 4) == [0] * 4
 
 
@@ -69,14 +69,14 @@ def test_different_figures_do_not_separate_versions() -> None:
     assert joined([ours, theirs], [PAGE, f"{PAGE}-2"]) == [0, 1]
     # An address at which unrelated texts appear is ignored.
     assert joined([words(100, 4), ours, theirs], [PAGE] * 3) == [0, 1, 2]
-    # So is the address of a front page or a section, but not an id.
+    # The address of a front page or a section is ignored too, but an id is not.
     for link in ("https://news.example/", "https://news.example/local/sport"):
         assert joined([ours, theirs], [link] * 2) == [0, 1]
         assert joined([ours, theirs], [link] * 2, ids=["1", "1"]) == [0, 0]
 
 
 def test_a_story_outlives_its_expired_versions() -> None:
-    """It does as long as a later version with the same root is live."""
+    """This holds as long as a later version with the same root is live."""
     story = words(1_000, 2)
     versions = [story[at : at + 300] for at in (0, 100, 180, 200)]
     assert joined(versions, [PAGE] * 4, days=[0, 0, 4, 8]) == [0] * 4
@@ -134,7 +134,7 @@ def test_a_copy_after_the_retention_has_a_new_root(profile: Profile, rows: int) 
 
 
 def test_articles_read_again_get_the_same_roots() -> None:
-    """For example after a kill, if later articles have moved the watermark past the first one's retention."""
+    """For example after a crash, although the watermark has passed the first article's retention."""
     texts, days = [words(100, seed) for seed in range(4)], [0, 3, 30, 60]
     found = roots(texts * 2, [""] * 8, days=days * 2)
     assert found[:4] == found[4:]

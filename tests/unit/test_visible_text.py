@@ -114,7 +114,7 @@ def test_invisible_characters_do_not_split_words(invisible: str) -> None:
     assert (
         normalise([f"The c{invisible}afe{invisible}\u0301 오{invisible}늘 각 市{invisible}議會"]) == expected
     )
-    # A text without combining accents is normalised by a table alone.
+    # A text without combining accents is normalised with only a table.
     assert normalise([f"The fer{invisible}ry"]) == ["the ferry"]
 
 
@@ -156,7 +156,7 @@ def test_the_visible_beginning_is_a_prefix_of_the_whole(raw: str, max_length: in
 
 
 def test_markup_after_the_fingerprinted_text_is_not_read() -> None:
-    """When all of a text of 4.5 MB was read, three times, showing it took 22 seconds."""
+    """When the whole of a 4.5 MB text was read three times, showing the text took 22 seconds."""
     raw = "<p>a</p>" * 50_000
     found = Fingerprinter(VERIFIED.with_changes(max_text_length=300)).fingerprint([raw])
     assert found.are_cut.tolist() == [True]

@@ -101,7 +101,7 @@ def test_a_timeline_is_summarised_in_words() -> None:
     assert named.first.text == f"first: A, {'B' * 37}…"
     assert [(bar.is_first, bar.is_peak) for bar in named.bars] == [(True, False), (False, True)]
     assert drawn.bars[0].label == "1 article from Nov 21, 2026, 00:00"
-    # All steps with articles have one each, so there is no peak.
+    # All intervals with articles have one article each, so there is no peak.
     single = draw(timeline(1, 0, 1), interface("en"))
     assert single is not None
     assert single.summary == "2 articles between Nov 21, 2026, 00:00 and Nov 21, 2026, 02:00."
@@ -386,16 +386,16 @@ def test_bars_are_labelled_with_count_and_period() -> None:
 
 
 @pytest.mark.parametrize("given", [[], [5]])
-def test_a_single_step_is_not_drawn(given: list[int]) -> None:
+def test_a_single_interval_is_not_drawn(given: list[int]) -> None:
     assert histogram(timeline_of(given), PageForm(), EN) is None
 
 
-def test_times_outside_the_calendar_are_not_drawn() -> None:
+def test_times_in_unsupported_years_are_not_drawn() -> None:
     # The digits of the last number could be read as a date in the year 2534.
     for first_ms in (10**15, -(10**15), 253412011200000):
         assert histogram(timeline_of([1, 1], first_ms=first_ms), PageForm(), EN) is None
         assert draw(timeline_of([1, 0], first_ms=first_ms), EN) is None
-    # The last day of the calendar.
+    # The last day that `datetime` supports.
     last_ms = time_ms("9999-12-31") or 0
     assert histogram(timeline_of([1, 1], first_ms=last_ms - DAY_MS), PageForm(), EN) is None
 
@@ -403,7 +403,7 @@ def test_times_outside_the_calendar_are_not_drawn() -> None:
 def test_a_curve_has_a_bar_per_nonempty_span() -> None:
     assert curve([]) == curve([0, 0]) == ""
     assert curve([10, 0, 1, 1_000]).count("M") == 3
-    # One article among many is visible.
+    # A bar for one article is visible next to a bar for a thousand.
     assert curve([1, 1_000]) == "M0 20v-2h47v2M48 20v-20h47v20"
 
 

@@ -27,7 +27,7 @@ def statuses_of(*given: Request, hosts: tuple[str, ...] = ()) -> list[int]:
     return [response.status for response in requests(NOWHERE, "news", given, of={"hosts": hosts})]
 
 
-def test_only_known_host_names_are_answered() -> None:
+def test_only_requests_for_known_hosts_are_answered() -> None:
     expected = {
         "localhost": PASSED,
         "localhost.:8000": PASSED,
@@ -80,7 +80,7 @@ def test_pages_of_other_sites_may_only_link() -> None:
     assert [(*each[:2], status) for each, status in zip(expected, found, strict=True)] == expected
 
 
-def test_every_answer_has_the_security_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_response_has_the_security_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError
 
@@ -238,7 +238,7 @@ async def test_connections_beyond_the_limit_are_closed() -> None:
         assert answers == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
 
-async def test_answers_to_invalid_requests_have_the_security_headers() -> None:
+async def test_responses_to_invalid_requests_have_the_security_headers() -> None:
     async with listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"nonsense\r\n\r\n")
@@ -309,7 +309,7 @@ def test_the_longest_text_passes(character: str) -> None:
     assert [answer.status for answer in post(*whole, short, longer)] == [*expected, PASSED, 400]
 
 
-async def test_incomplete_requests_and_unread_answers_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_requests_and_unread_responses_take_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "MAX_REQUESTS", 1)
     async with AsyncElasticsearch(NOWHERE) as client:
         app = create_app(client, "news")
@@ -358,7 +358,7 @@ def size(result: Any) -> int:
     return len(result.model_dump_json())
 
 
-def test_long_values_are_truncated_in_every_answer() -> None:
+def test_long_values_are_truncated_in_every_response() -> None:
     about: dict[str, Any] = {"id": "1", "index": "news", "root": "r", **ODD}
     row = Row(**about, similar=0, matching=1)
     similar = SimilarArticle(**about)

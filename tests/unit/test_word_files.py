@@ -45,7 +45,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def test_files_without_words_are_refused(write: Write) -> None:
-    """They would change the profile's label without changing any fingerprint."""
+    """Such a file would change the profile's label without changing any fingerprint."""
     for content in ("", " \n\n", "\ufeff\n"):
         path = write("words", content)
         with pytest.raises(SettingError, match=f"{path} has no words: leave it out"):
@@ -73,7 +73,7 @@ def test_a_word_is_weighted_by_inverse_document_frequency() -> None:
         **dict.fromkeys(("or", "well", "game", "salt"), once),
         **dict.fromkeys(("fish", "and", "fowl"), twice),
     }
-    # The median of three times 0.92 and four times 1.61.
+    # The median of three weights of 0.92 and four weights of 1.61.
     assert table.weight("unknown") == table.default == once
 
 
@@ -82,7 +82,7 @@ def test_rare_words_get_the_median_weight() -> None:
     table = table_of(texts, min_texts=2)
     assert sorted(table.words) == ["a", "b", "c"]
     assert table.weight("d") == table.weight("b") == round(math.log(5 / 3), 6)
-    # Of an even number of weights, the higher median counts, as in the TF-IDF table.
+    # With an even number of weights, the upper median is used, as in the TF-IDF table.
     assert table_of(texts, min_texts=3).default == round(math.log(5 / 3), 6)
 
 
@@ -361,7 +361,7 @@ def test_unreadable_word_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("a\nb 99999999999\n")
     with pytest.raises(SettingError, match=r"words:2: the frequency 99999999999 is more than 2,147,483,647"):
         with_words(CLASSIC, dictionary=tmp_path / "words")
-    # Lines like those of a file of articles given by mistake.
+    # Such lines occur if a file of articles is given by mistake.
     (tmp_path / "words").write_text("a" * 256 + "\n" + "b" * 257)
     with pytest.raises(SettingError, match=r"words:2: a word of 257 characters, which begins 'b{20}';"):
         with_words(CLASSIC, dictionary=tmp_path / "words")

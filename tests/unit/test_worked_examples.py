@@ -1,4 +1,4 @@
-"""Worked examples of the literature: its published results against those of esdedup."""
+"""Worked examples from the literature: the published results compared with those of esdedup."""
 
 import zlib
 from collections.abc import Callable, Collection
@@ -56,7 +56,7 @@ def test_the_token_example_of_the_packages_tests() -> None:
 
 
 def test_the_six_bit_example() -> None:
-    """Two words of the weighted sentence, 美国 (4) and 51区 (5), with invented hashes."""
+    """Two words of the weighted sentence, 美国 (4) and 51区 (5), with made-up hashes."""
     hashes = {"美国".encode(): 0b100101, "51区".encode(): 0b101011}
     words = [("美国", 4), ("51区", 5)]
     # Each word alone, then both together.
@@ -178,7 +178,7 @@ def test_the_share_of_differing_bits_is_the_angle(degrees: int) -> None:
     """Charikar, STOC 2002: P[bit differs] = angle / π; `python -m benchmarks angle` draws it.
 
     All bits are independent of each other, since each pair has its own words, so the share has the standard
-    error of as many coin tosses. The seeds are fixed, so the test fails always or never.
+    error of as many coin tosses. The seeds are fixed, so the test either always or never fails.
     """
     pairs = 150
     random = np.random.default_rng(degrees)

@@ -107,7 +107,8 @@ impl Passage {
 }
 
 // The maximum number of tokens in a label; the maximum number of tokens per number in a value that consists mostly of
-// numbers; the minimum count of numbers that only a row of a table has; and the minimum number of rows treated as prose.
+// numbers; the minimum count of numbers in a line that must be a row of a table; and the minimum number of rows
+// treated as prose.
 const MOST_LABEL_TOKENS: usize = 16;
 const NUMBER_SHARE: usize = 3;
 const MANY_NUMBERS: usize = 4;

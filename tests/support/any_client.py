@@ -1,4 +1,4 @@
-"""Feeds, adopts, migrates and reads with the installed client; prints the results."""
+"""Feeds, adopts, migrates and reads articles with the installed Elasticsearch client; prints the results."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Generators of difficult arrivals: near each other, between several roots, about to expire."""
+"""Hypothesis strategies for difficult arrivals: near each other, between several roots, about to expire."""
 
 import dataclasses
 from typing import Any
@@ -12,7 +12,7 @@ from esdedup.times import DAY_MS
 from tests.support.assign import assign
 from tests.support.model import Model
 
-# Later than all times below except the last, which is too far in the future.
+# Later than all generated times except the last kind, which is too far in the future to be believed.
 NOW_MS = 10_000
 AGING = Aging(retention_ms=100, granularity_ms=10)
 
@@ -73,7 +73,7 @@ def batches(all_arrivals: list[Any], sizes: list[int]) -> list[list[Any]]:
 
 
 def as_batch(batch: list[Arrival], signatures: np.ndarray | None = None) -> Arrivals:
-    """Convert arrivals for the forest; without signatures, the ids are taken as simhashes."""
+    """Convert arrivals for the forest; without signatures, the ids are used as simhashes."""
     return Arrivals(
         exist=np.array([each.id is not None for each in batch], bool),
         signatures=from_hex(each.id or "0" * 16 for each in batch) if signatures is None else signatures,

@@ -16,7 +16,7 @@ from esdedup.web.app import create_app
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """A response of the application."""
+    """A response from the application."""
 
     status: int
     content: bytes
@@ -77,7 +77,7 @@ def requests(
 
 
 async def unread() -> Any:
-    """Fail the test: the request must be answered before its body is read."""
+    """Fail the test: the application must respond before it reads the body."""
     raise AssertionError("the body was read")
 
 
@@ -117,7 +117,8 @@ async def send(app: ASGIApp, request: Request, receive: Receive | None = None) -
             for name, value in ({"host": "localhost:8000"} | dict(request.headers)).items()
         ],
     }
-    # After answering an unexpected error, the application raises it again for the server's log.
+    # After an unexpected error, the application sends a response and raises the error again for the server's
+    # log.
     with contextlib.suppress(Exception):
         await app(scope, receive or arriving(request.body), collect)
     body = b"".join(each.get("body", b"") for each in sent)

@@ -30,7 +30,7 @@ def assigned(
     Args:
         texts: The texts.
         profile: The profile of the forest.
-        days: The day on which each text was published; without it, no text has a date.
+        days: The day on which each text was published; None means that no text has a date.
         origins: The bits of the texts' addresses and ids.
     """
     times_ms = [None] * len(texts) if days is None else [day * DAY_MS for day in days]

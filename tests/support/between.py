@@ -1,6 +1,6 @@
 """Clients whose requests a test can watch, delay, change or refuse.
 
-They are passed to the package like any client, so faults occur where real ones do.
+They are passed to the package like any other client, so faults occur where real faults would.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ class Sent:
     """A request of the client."""
 
     method: str
-    # Without query parameters.
+    # The path without query parameters.
     path: str
     body: bytes
 
@@ -92,12 +92,12 @@ def failure() -> Answer:
 
 
 def no_answer() -> elastic_transport.TransportError:
-    """Return a connection error that is retried only for bulk requests."""
+    """Return a connection error, which clients retry only for bulk requests."""
     return elastic_transport.TransportError("failed on purpose")
 
 
 def answer(status: int, body: dict[str, Any]) -> Answer:
-    """Return a response of a server."""
+    """Return a response from a server."""
     headers = elastic_transport.HttpHeaders(
         {"content-type": "application/json", "x-elastic-product": "Elasticsearch"}
     )

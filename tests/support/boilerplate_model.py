@@ -28,9 +28,10 @@ class ModelPage:
     passages: list[int]
     site: str | None
     article: int
-    # The passages to learn: hash, letters (0 if it is left out), and whether it was seen before.
+    # The passages to learn: hash, number of letters (0 for an omitted passage), and whether it was seen
+    # before.
     taught: list[tuple[int, int, bool]]
-    # Numbers of letters: in new passages, in new passages that follow another new one, in all passages,
+    # Numbers of letters: in new passages, in new passages that follow another new passage, in all passages,
     # and in long stretches of passages that were seen before.
     new: tuple[int, int, int, int] = (0, 0, 0, 0)
     number_at_site: int = 0
@@ -80,11 +81,11 @@ class SitePages:
     pages: int = 1
 
     @classmethod
-    def begun(cls, page: ModelPage) -> "SitePages":
+    def of_first_page(cls, page: ModelPage) -> "SitePages":
         return cls(page, page.bit, page.bit)
 
 
-# By passage and site: True marks boilerplate, False marks text.
+# Whether a passage is declared to be boilerplate (True) or text (False), by passage and site.
 ModelOverrides = dict[tuple[int, str | None], bool]
 
 
@@ -102,7 +103,7 @@ class BoilerplateModel:
         self.block_pages = block_pages
         self.end_passages = end_passages
         self.least_article_bits = least_article_bits
-        # By site: its number of pages, and the last page learned when that number changed.
+        # By site: its number of pages, and the number of the last page learned when that count changed.
         self.sites: dict[str, tuple[int, int]] = {}
         self.period_records = period_records
         self.pages: dict[int, int] = {}
@@ -128,7 +129,7 @@ class BoilerplateModel:
         article: str | None = None,
         title: str | None = None,
     ) -> list[bool]:
-        """Return which passages of a page are left out, and learn from the page."""
+        """Return which passages of a page are omitted, and learn from the page."""
         overridden = [
             self.overrides.get((each.hash, site), self.overrides.get((each.hash, None))) for each in passages
         ]
@@ -189,7 +190,7 @@ class BoilerplateModel:
         return left_out
 
     def filter(self, passages: list[ModelPassage], learned: list[bool]) -> tuple[list[bool], list[int]]:
-        """Return which passages are left out, given which are boilerplate, and the page's marks."""
+        """Return which passages are omitted, given the flags of boilerplate; also return the page's marks."""
         lists = [
             not each.is_prose
             and any(
@@ -262,7 +263,7 @@ class BoilerplateModel:
     def older_items_from(
         self, hashes: list[int], left_out: list[bool], last: int | None, article: int, title: str | None
     ) -> int:
-        """Return the index from which a page repeats the start of another article, or else its length."""
+        """Return the index at which the older articles of a list begin, or the number of passages."""
         waiting = {passage for page in self.block for passage, _, _ in page.taught}
         kept = [at for at, out in enumerate(left_out) if not out]
         begun = [at for at in kept if self.lasts(self.openings.get(hashes[at], (0, 0))[0])]
@@ -348,10 +349,10 @@ class BoilerplateModel:
         if not self.lasts(value):
             return None, []
         first = self.seen[value]
-        site_pages, contexts = self.rows.get(passage, (SitePages.begun(first), []))
+        site_pages, contexts = self.rows.get(passage, (SitePages.of_first_page(first), []))
         contexts = [each for each in contexts if self.lasts(each)] or [value]
         if not self.lasts(site_pages.first.number):
-            site_pages = SitePages.begun(first)
+            site_pages = SitePages.of_first_page(first)
         return site_pages, [each for each in contexts if other_marks(self.seen[each].marks, passage)]
 
     def is_of_site(self, counted: SitePages, *, is_apart: bool) -> bool:
@@ -388,14 +389,14 @@ class BoilerplateModel:
 
 
 def article_of(name: str | None, page_id: int) -> int:
-    """Return the number of an article; a page without a name is an article of its own."""
+    """Return the number of an article; a page without a name is a separate article."""
     return max(1, page_id % 2**32 if name is None else murmur64(name.encode()) >> 32)
 
 
 def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:
     """Add the pages of a block that contain a passage to its counts."""
     if counted is None:
-        counted, seen_on = SitePages.begun(seen_on[0]), seen_on[1:]
+        counted, seen_on = SitePages.of_first_page(seen_on[0]), seen_on[1:]
     for page in seen_on:
         counted = dataclasses.replace(
             counted,
@@ -417,7 +418,7 @@ def local_hash(passage: int, site: str | None) -> int:
 
 
 def is_same(one: ModelPage, other: ModelPage, passage: int) -> bool:
-    """Return whether pages are one context: the same article, or a common mark besides the passage's own."""
+    """Return whether two pages are one context: by their article, or a mark other than the passage's own."""
     if (one.site, one.article) == (other.site, other.article):
         return True
     return bool(other_marks(one.marks, passage) & other_marks(other.marks, passage))

@@ -69,7 +69,7 @@ def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
 
 @dataclasses.dataclass(frozen=True)
 class SampleSite:
-    """A server of the pages of an index."""
+    """A server that shows the pages of an index."""
 
     address: str
     index: str

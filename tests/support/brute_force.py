@@ -54,7 +54,7 @@ class RandomQuery:
 
 
 def random_query(chance: random.Random) -> RandomQuery:
-    """Return a query by word, source or time, a combination of two, or none."""
+    """Return a query by word, source or time, a query that combines two of these, or no query."""
     kind = chance.randrange(6)
     word, source = chance.choice(WORDS), chance.choice(SOURCES)
     start, end = sorted((chance.randrange(60) * HOUR_MS, chance.randrange(60) * HOUR_MS))
@@ -114,7 +114,7 @@ def expected_list(
     min_sources: int = 0,
     dedup: bool = True,
 ) -> Expected:
-    """Compute a list from all documents, in any sort but relevance, whose scores only the server knows."""
+    """Compute a list from all documents, in any sort but relevance, whose scores only Elasticsearch knows."""
     clusters: dict[str, list[str]] = defaultdict(list)
     for article_id, article in documents.items():
         clusters[article["dedup"]["root"]].append(article_id)
@@ -165,5 +165,8 @@ def expected_list(
 
 
 def list_tuned(es: Elasticsearch, tuning: Tuning, index: str, **options: Any) -> Page:
-    """Return a page as `Reader.list` does; with small limits, few articles exercise every way of counting."""
+    """Return a page of results as `Reader.list` does, but with the limits in `tuning`.
+
+    With small limits, few articles exercise every way of counting.
+    """
     return execute(es, list_rows(Scope(fields=Fields(), tuning=tuning), index, **options))

@@ -23,12 +23,12 @@ _BODIES = (
     b'{"delete":{"_id":"1","dynamic_templates":{"a":"b"}}}\n',
     b'{"update":{"_id":"1","version":3}}\n',
 )
-# Invalid names of a single index, though Elasticsearch can resolve most of them to indices.
+# These are not valid names of a single index, though Elasticsearch can resolve most of them to indices.
 _NO_NAMES = (
     *(b"", b"A", b"*", b"test-*", b"<test-*>", b"_all", b"a,b"),
     *(b"x:a", b"-a", b"a::data", b".", b"..", b"a/b"),
 )
-# Each of the following is one of the two lines of an item.
+# Each of the following values is one of the two lines of an item.
 _ACTIONS = (
     *(b"{", b"x", b"1", b"[]", b'"index"', b"null", b'{"index"', b'{"index":', b'{"index":{}'),
     b'{"index":{}]',

@@ -1,8 +1,9 @@
 """Finds the code blocks of the documents, and runs all blocks of a document in order.
 
-They share a directory and a server. Bash runs shell commands, and all Python blocks share a namespace.
-A block with a title is a file of that name. A block after ``<!-- prints -->`` is the expected output of the
-block before it, where ``…`` matches anything. The test lists every other block, and why it does not run.
+The blocks of a document share a directory and a server. Bash runs shell commands, and all Python blocks share
+a namespace. A block with a title is a file of that name. A block after ``<!-- prints -->`` is the expected
+output of the previous block, where ``…`` matches anything. The test lists all other blocks, and why they do
+not run.
 """
 
 import contextlib
@@ -19,11 +20,11 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 _PLACES = ("README*.md", "docs/**/*.md", "examples/*.md", "clients/*/README.md")
-# Each translated guide, with the original, whose code is the same. Only the originals are run.
+# Each translated guide, with its original. The code is the same, so only the originals are run.
 TRANSLATED = {
     path: path.with_name(path.name.replace(".zh.", "."))
     for path in sorted(ROOT.glob("docs/guides/*.zh.md"))
-    # This guide has other code, in which editors have Chinese names.
+    # The code of this guide differs: its editors have Chinese names.
     if path.name != "editors.zh.md"
 }
 DOCUMENTS = sorted({path for place in _PLACES for path in ROOT.glob(place)} - TRANSLATED.keys())
@@ -47,18 +48,18 @@ class Block(NamedTuple):
     line: int
     language: str
     title: str | None
-    # Whether it is the expected output of the block before it.
+    # Whether the block is the expected output of the previous block.
     is_output: bool
     text: str
 
     @property
     def place(self) -> tuple[str, str]:
-        """The document and the block's first line, which identify it in the test's list."""
+        """The document and the block's first line, which identify the block in the test's list."""
         return self.document, self.text.splitlines()[0]
 
     @property
     def is_run(self) -> bool:
-        """Whether it is run, written to a file, or compared with output."""
+        """Whether the block is run, written to a file, or compared with output."""
         return self.is_output or self.title is not None or self.language in {"bash", "python"}
 
 
@@ -81,7 +82,7 @@ def blocks_of(path: Path) -> list[Block]:
 class Given(NamedTuple):
     """Files and commands that a document presupposes."""
 
-    # The contents of the files by name.
+    # The contents of the files, by name.
     files: Mapping[str, str]
     # Bash commands, which run before the Python program.
     commands: str
@@ -132,7 +133,7 @@ class Follower:
 
         Args:
             block: Any block except an expected output.
-            may_fail: Whether answers printed by curl may contain errors.
+            may_fail: Whether responses printed by curl may contain errors.
         """
         text = _HOSTS.sub("localhost", block.text)
         text = re.sub(r"\b(?:9200|9500|9501|8000)\b", lambda found: self._ports[found[0]], text)
@@ -191,7 +192,7 @@ def following(folder: Path, elasticsearch_url: str, command: str) -> Iterator[Fo
 
 
 def prints(expected: str, printed: str) -> bool:
-    """Return whether output matches a document's block, ignoring white space."""
+    """Return whether output matches the expected output in a document, ignoring white space."""
     parts = [re.escape(part) for part in " ".join(expected.split()).split("…")]
     return re.fullmatch(".*?".join(parts), " ".join(printed.split()), re.DOTALL) is not None
 

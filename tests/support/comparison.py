@@ -23,7 +23,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     shorter = units[0]
     excess = (1 - rules.resemblance) * rules.short_excess
     needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
-    # Each text has half of the unshared figures, once the surplus of the text with more is subtracted.
+    # Subtract the surplus of the text with more figures; each text has half of the other unshared figures.
     more = figures[1] - figures[0]
     replaced, pairs = (
         np.maximum(unshared(one[name], other[name]) - more, 0) / 2
@@ -33,7 +33,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     replaced = np.maximum(replaced, np.where(pairs > 1, pairs / 2, 0))
     replaceable = np.maximum(shorter / rules.units_a_figure, figures[0] * rules.figure_share + 0.5)
     smaller, larger = np.maximum(runs, 1)
-    # With J = shared / (all - shared), shared is J * all / (1 + J).
+    # From J = shared / (all - shared) follows shared = J * all / (1 + J).
     shared = similarity * (smaller + larger) / (1 + similarity)
     own, own_of_larger = smaller - shared, larger - shared
     runs_a_word = np.clip(2 * smaller / np.maximum(shorter, 1), 1, 2)
@@ -46,7 +46,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     replaceable = np.minimum(np.minimum(replaceable, most), rules.most_figures)
     contained = np.minimum(shared / smaller, 1)
     share = smaller / larger
-    # The share that texts of equal length have in common at the threshold. Excerpts need at least as much.
+    # The share that texts of equal length have in common at the threshold. Excerpts need at least this share.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
     is_form = _are_forms(one, other, own, runs_a_word, np.where(replaced > 0, 1, rules.names), rules)
     is_form &= (
@@ -100,7 +100,10 @@ def _are_forms(
     least: npt.NDArray[np.int64],
     rules: Agreement,
 ) -> npt.NDArray[np.bool_]:
-    """Return which pairs differ only in names, by the parts (30, 30 and 4 bits) of their name sketches."""
+    """Return which pairs differ only in names, according to the three parts of their name sketches.
+
+    The parts have 30, 30 and 4 bits.
+    """
     sketches = list(zip(one["name_sketch"].tolist(), other["name_sketch"].tolist(), strict=True))
     differ = [((ours ^ theirs) >> 30 & _NAMES, (ours ^ theirs) & _NAMES) for ours, theirs in sketches]
     words = np.array([has.bit_count() for has, _ in differ])
@@ -130,7 +133,7 @@ def _ways(*ways: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
 
 
 def _counts(packed: npt.NDArray[np.uint16]) -> Floats:
-    """Decode 16-bit counts, which increase in steps of 32 from 32,768 on."""
+    """Decode 16-bit counts, which are multiples of 32 from 32,768 on."""
     numbers = packed.astype(np.float64)
     counts: Floats = np.where(packed < 2**15, numbers, (numbers - 2**15) * 32)
     return counts
@@ -161,13 +164,16 @@ def _codes(sketches: Sketches) -> npt.NDArray[np.uint64]:
 
 
 def unshared(one: Sketches, other: Sketches) -> Floats:
-    """Estimate from parity sketches how many figures texts do not share, at least: float64 ``(n,)``."""
+    """Estimate from parity sketches a lower bound of the number of unshared figures: float64 ``(n,)``."""
     bits = [(first ^ second).bit_count() for first, second in zip(one.tolist(), other.tolist(), strict=True)]
     return np.array([_fewest_figures(each) for each in bits], np.float64)
 
 
 def _fewest_figures(odd_bits: int) -> int:
-    """Return the fewest figures that set this many of 64 parity bits, within one standard deviation."""
+    """Return the smallest number of figures that plausibly sets this many of 64 parity bits.
+
+    A number is plausible if the bits are at most one standard deviation above the expected value.
+    """
     if odd_bits == 0:
         return 0
     for count in range(100):

@@ -6,7 +6,7 @@ from esdedup.forest.model import Assignment, Kind
 
 
 def decide(article: ArticleAction, at: int) -> None:
-    """Assign an article to a new root; the number `at` names its node and root."""
+    """Assign an article to a new root; the ids of its node and root contain the number `at`."""
     article.assignment = Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b"")
     article.parts, article.routing = addition_to(
         article,

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def sentences(seed: str, number: int) -> list[str]:
-    """Return sentences of ten random words; a longer one in each half makes excerpts findable."""
+    """Return sentences of ten random words; one in each half has 14, so that excerpts are found."""
     chance = Random(seed)
     lengths = [14 if at in {number // 4, 3 * number // 4} else 10 for at in range(number)]
     words = [["".join(chance.choices(ascii_lowercase, k=7)) for _ in range(each)] for each in lengths]

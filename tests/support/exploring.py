@@ -1,10 +1,10 @@
 """The number and the seed of random examples in tests.
 
 The seed is 0, so all runs use the same examples, except `make nightly`, which draws a new seed. The header of
-a run shows the seed, and ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
+a test run shows the seed, and ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
 examples: `make test` runs 25 unless a test sets another number, `make check` fewer, and `make nightly` 80
-times as many. `make nightly` also kills processes at every request and with more than the default profile,
-and runs tests on a node with all of their parameters instead of one each (`tests/conftest.py`).
+times as many. `make nightly` also kills processes at every request and with several profiles, and runs
+each test that needs a node with all of its parameters instead of one (`tests/conftest.py`).
 """
 
 import os
@@ -22,16 +22,16 @@ SEED = int(os.environ.setdefault("ESDEDUP_TEST_SEED", str(secrets.randbelow(2**3
 HEADER = f"ESDEDUP_TEST_SEED={SEED} ESDEDUP_TEST_EFFORT={EFFORT:g}"
 _EXAMPLES = 25
 PROFILES = [VERIFIED] if EFFORT <= 1 else [VERIFIED, CLASSIC]
-"""The profiles for tests that take a minute."""
+"""The profiles with which to run tests that take a minute."""
 
 
 def times_effort(count: int) -> int:
-    """Scale a number of examples by the effort; at least one."""
+    """Multiply a number of examples by the effort; return at least 1."""
     return max(1, round(count * EFFORT))
 
 
 def load_profile() -> None:
-    """Configure Hypothesis: no deadline, examples by the effort."""
+    """Configure Hypothesis: no deadline, and a number of examples that depends on the effort."""
     hypothesis.settings.register_profile(
         "esdedup",
         max_examples=times_effort(_EXAMPLES),

@@ -39,7 +39,7 @@ class _Parsed:
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, word: str, *, when_parsed: bool) -> None:
-    """Make the core fail at texts that contain a word, while parsing or while signing them."""
+    """Make the core fail on texts that contain a word, while it parses them or computes their signatures."""
     parse = _core.parse
 
     def failing(texts: Sequence[str], **options: Any) -> Any:
@@ -70,7 +70,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Raise at the first line that has not raised before."""
+        """Raise at the first line at which nothing was raised before."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:

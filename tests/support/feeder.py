@@ -32,7 +32,8 @@ from tests.support.pages import pages
 
 TIMEOUT_S = 60.0
 _processes = multiprocessing.get_context("forkserver")
-# Starting a process also polls whether earlier ones have ended, which only one thread at a time may do.
+# Starting a process also checks whether earlier processes have exited, which only one thread at a time may
+# do.
 _starting = threading.Lock()
 
 
@@ -41,11 +42,12 @@ class Point:
     """The request at which a process sends itself a signal."""
 
     signal: signal.Signals
-    # A regular expression for method, path and beginning of the body; other requests are not counted.
+    # A regular expression for the method, the path and the beginning of the body. Only matching requests
+    # count.
     matching: str = ""
-    # The number of the matching request, from 1.
+    # The number of the request among the matching requests, from 1.
     number: int = 1
-    # Before the request is sent, or after it is sent but before its answer is read.
+    # Before the request is sent, or after it is sent but before the response is read.
     when: Literal["before", "unanswered"] = "before"
 
 
@@ -57,18 +59,18 @@ class Job:
     index: str
     forest: str
     profile: Profile = CLASSIC
-    # If given, web pages are fed instead of the stream, and boilerplate is learned at this pace.
+    # If given, the process feeds web pages instead of the stream, and learns boilerplate at this pace.
     pace: Pace | None = None
     # Whether boilerplate is learned from all pages before they are fed.
     learns_first: bool = False
-    # The first article of the stream, from 0, and their number.
+    # The first article of the stream to feed, from 0.
     first: int = 0
     count: int = 20
     batch_size: int = 5
     lease_ttl_s: float = 30.0
     wait_s: float = 0.0
     point: Point | None = None
-    # The process pauses before this article until a renewal of its lease reaches the point.
+    # The process pauses before the article with this number until a renewal of its lease reaches `point`.
     wait_before: int | None = None
 
     def articles(self) -> Iterator[dict[str, Any]]:
@@ -94,11 +96,11 @@ class Feeder:
         its_end.close()
         # The articles that the server has acknowledged, in order, with their roots.
         self.acknowledged: dict[str, str | None] = {}
-        # The requests that it made, up to the one at which it stopped or died.
+        # The requests that the process made, up to the request at which it stopped or died.
         self.requests: list[str] = []
-        # The class name and message of the error that ended it.
+        # The class name and message of the error with which it exited.
         self.error: tuple[str, str] | None = None
-        # None until it has ended; negative if a signal ended it.
+        # None until the process has exited; negative if a signal killed it.
         self.exit_code: int | None = None
 
     def __enter__(self) -> Self:
@@ -122,7 +124,7 @@ class Feeder:
         for each in self._events():
             if each == event:
                 return
-        raise AssertionError(f"the process ended without reporting {event!r}: {self.error}")
+        raise AssertionError(f"the process exited without reporting {event!r}: {self.error}")
 
     def wait_for_stop(self) -> None:
         """Wait until the process has stopped itself."""
@@ -136,7 +138,7 @@ class Feeder:
         os.kill(self.pid, signal.SIGCONT)
 
     def wait(self) -> None:
-        """Wait until the process ends."""
+        """Wait until the process exits."""
         for _ in self._events():
             pass
         self._join()
@@ -148,7 +150,7 @@ class Feeder:
             self._process.join(0)
 
     def _events(self) -> Iterator[str]:
-        """Record and yield the events that the process reports, until it ends."""
+        """Record and yield the events that the process reports, until it exits."""
         with contextlib.suppress(EOFError, ConnectionResetError):
             while True:
                 assert self._heard.poll(TIMEOUT_S), f"no event from process {self.pid}"
@@ -166,7 +168,7 @@ class Feeder:
 
 
 def feed(job: Job) -> Feeder:
-    """Run a job in a process until the process ends."""
+    """Run a job in a process until the process exits."""
     with Feeder(job) as feeder:
         feeder.wait()
     return feeder
@@ -186,7 +188,7 @@ def _work(job: Job, tell: Connection) -> None:
     try:
         with (
             job.pace.kept() if job.pace else contextlib.nullcontext(),
-            # Waits if the process is started while the server is down.
+            # This waits if the process is started while the server is down.
             client_of(job.url) as client,
             Dedup(
                 client,
@@ -202,7 +204,7 @@ def _work(job: Job, tell: Connection) -> None:
             enriched = dedup.enrich(
                 actions(), on_assigned=lambda article, made: roots.update({article.name: made.root})
             )
-            # Retries while tests kill and restart the server.
+            # `patient` retries while tests kill and restart the server.
             for _, result in helpers.streaming_bulk(patient(client), enriched, chunk_size=job.batch_size):
                 article_id = result["index"]["_id"]
                 tell.send(("acknowledged", article_id, roots[article_id]))

@@ -92,7 +92,7 @@ def all_nodes(index: ForestIndex) -> Iterator[StoredNode]:
 
 
 def without_pages(found: dict[str, StoredNode]) -> list[StoredNode]:
-    """Return nodes without their content hashes, because a document may hold any of several."""
+    """Return nodes without content hashes; a node with several hashes may store any one of them."""
     return sorted(node._replace(page="", page_seen_ms=NO_TIME) for node in found.values())
 
 
@@ -117,7 +117,7 @@ def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
 
 
 def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:
-    """Return a node of `classic`, whose id is its simhash, made and last seen at `ms`."""
+    """Return a node of `classic` that was made and last seen at `ms`; its id is its simhash."""
     return StoredNode(node_id, root, from_hex([node_id]).tobytes(), seq, ms, ms)
 
 
@@ -184,7 +184,7 @@ def a_leaf(found: dict[str, StoredNode]) -> StoredNode:
 
 
 def assert_rearrivals_are_known(es: Elasticsearch, index: str, forest: str, profile: Profile) -> None:
-    """Assert that feeding the articles again gives each its present root."""
+    """Assert that each article gets its current root when the articles are fed again."""
     before = roots(es, index)
     with Dedup(es, forest=forest, profile=profile) as dedup:
         again = dedup.enrich({"_index": index, **article} for article in ARTICLES)

@@ -1,6 +1,6 @@
 """Generates valid and nearly valid requests from the description of an API (OpenAPI 3.1).
 
-Supports only the parts of OpenAPI that our own descriptions use, and fails for all others.
+Supports only the parts of OpenAPI that the project's own descriptions use, and fails for all other parts.
 """
 
 import dataclasses
@@ -40,13 +40,13 @@ _RAW = st.one_of(
 
 @dataclasses.dataclass(frozen=True)
 class Sent:
-    """A request."""
+    """A request to send."""
 
     method: str
     target: str
     headers: dict[str, str]
     body: bytes
-    # The statuses that the description documents.
+    # The status codes of responses that the description documents.
     answers: tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ class Description:
         """Return requests for all operations.
 
         Args:
-            known: Existing values by the name of a parameter or field, so that some requests find something.
+            known: Existing values, by the name of a parameter or field, so that some requests find something.
         """
         return st.sampled_from(self.operations).flatmap(lambda each: self._of(*each, known=known))
 
@@ -77,7 +77,7 @@ class Description:
         content = operation.get("requestBody", {}).get("content", {})
         media_type, described = next(iter(content.items()), (_JSON, None))
         schema = None if described is None else described["schema"]
-        # Other paths are passed on to Elasticsearch, where another method would create an index.
+        # The sidecar passes other paths on to Elasticsearch, where a different method could create an index.
         is_owned = path.startswith(_OWNED)
 
         @st.composite
@@ -146,7 +146,7 @@ class Description:
             if draw(st.integers(0, 9 if name in required else 1))
         }
         if not schema.get("properties"):
-            # An article: its fields are the user's.
+            # The object is an article, which has the user's fields.
             found = {name: draw(st.sampled_from(known[name]) | _ODD) for name in known if draw(st.booleans())}
         if not draw(st.integers(0, 9)):
             found[draw(_TEXTS)] = draw(_ODD)

@@ -16,9 +16,9 @@ from tests.support.forests import ARTICLES
 from tests.support.names import Names
 from tests.support.sidecar_process import START_S, SidecarProcess, running, until
 
-# Answers normally take some milliseconds.
+# Responses normally take a few milliseconds.
 HANG_S = 20.0
-# The largest body of a request, before and after decompression.
+# The maximum size of a request's body, before and after decompression.
 MOST_BYTES = 300_000
 JSON_TYPE = {"Content-Type": "application/json"}
 ONE = ARTICLES[0]
@@ -26,7 +26,7 @@ ONE = ARTICLES[0]
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The answer of a server."""
+    """The response of a server."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -34,7 +34,7 @@ class Answer:
 
     @property
     def type(self) -> str:
-        """The type of its error; empty if there is none."""
+        """The type of the error; empty if there is no error."""
         with contextlib.suppress(ValueError, AttributeError):
             error = json.loads(self.body).get("error", "")
             return str(error.get("type", "")) if isinstance(error, dict) else ""
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def items(self) -> list[tuple[str, dict[str, Any]]]:
-        """The operations and values of an answer to a bulk request."""
+        """The operations and values in the response to a bulk request."""
         return [next(iter(each.items())) for each in json.loads(self.body)["items"]]
 
 
@@ -83,13 +83,13 @@ class Fuzzed:
     root: str
 
     def both(self, pair: Pair, path: str, body: bytes, headers: dict[str, str]) -> tuple[Answer, Answer]:
-        """Return the sidecar's answer, and Elasticsearch's."""
+        """Return the sidecar's response and Elasticsearch's."""
         ours = self.sidecar.send("POST", path.format(index=pair.ours), body, headers)
         assert ours.status < 500, ours.body
         return ours, self.elasticsearch.send("POST", path.format(index=pair.theirs), body, headers)
 
     def articles(self, es: Elasticsearch) -> dict[str, dict[str, Any]]:
-        """Return the articles written through the sidecar, by id; check that each with a text has a root."""
+        """Return the articles written through the sidecar, by id; check that all with a text have a root."""
         es.indices.refresh(index=self.set_up.ours)
         found = {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=self.set_up.ours)}
         roots = {id_: each.get("dedup", {}).get("root") for id_, each in found.items()}
@@ -99,7 +99,7 @@ class Fuzzed:
         return found
 
     def check_lives(self) -> None:
-        """Check that an ordinary request still gets its ordinary answer."""
+        """Check that an ordinary request still gets the usual response."""
         answer = self.sidecar.send("POST", "/v1/enrich/one", json.dumps(ONE).encode(), JSON_TYPE)
         assert answer.status == 200, answer.body
         assert json.loads(answer.body)["dedup"]["root"] == self.root
@@ -113,9 +113,10 @@ class Fuzzed:
 
 
 def check_bulk(body: bytes, ours: Answer, theirs: Answer) -> None:
-    """Compare the sidecar's answer to a bulk request with Elasticsearch's own.
+    """Compare the sidecar's response to a bulk request with Elasticsearch's own.
 
-    The sidecar may be stricter: reject the request for an action line, or an item with status 400.
+    The sidecar may be stricter: it may reject the whole request because of an action line, or an item
+    with status 400.
     """
     if ours.status != 200:
         assert ours.status == theirs.status or b"Malformed action/metadata line" in ours.body, ours.body
@@ -123,12 +124,12 @@ def check_bulk(body: bytes, ours: Answer, theirs: Answer) -> None:
     items = ours.items
     assert all(values["status"] < 500 for _, values in items), items
     if theirs.status != 200:
-        # Elasticsearch has rejected the request for an item that the sidecar drops or rewrites.
+        # Elasticsearch has rejected the request because of an item that the sidecar drops or rewrites.
         assert [name for name, _ in items] == [each.operation for each in read_bulk(body, index="a")]
         return
     assert [name for name, _ in items] == [name for name, _ in theirs.items]
     for (_, our), (_, their) in zip(items, theirs.items, strict=True):
-        # Later items may refer to one that the sidecar has rejected.
+        # Later items may refer to an article that the sidecar has rejected.
         is_same = our["status"] < 300 or our["status"] in {404, 409} or our["status"] == their["status"]
         assert is_same or _is_refused(our), (our, their)
 
@@ -139,7 +140,7 @@ def _is_refused(values: dict[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def fuzzed(es: Elasticsearch, url: str, name: Names) -> Iterator[Fuzzed]:
-    """Yield a sidecar, with the indices to write to."""
+    """Yield a sidecar, with indices to write to."""
     forest = name("forest")
     set_up = Pair(ours=name("ours"), theirs=name("theirs"))
     plain = Pair(ours=name("ours-plain"), theirs=name("theirs-plain"))

@@ -50,7 +50,7 @@ def last_learned_page(boilerplate: Boilerplate) -> int:
 
 
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
-    """Return everything that decides which passages of later pages are left out."""
+    """Return all data that determines which passages of later pages are omitted."""
     arrays, window = arrays_of(boilerplate.everything()), boilerplate.window
     found: dict[str, Any] = {
         "last page": last_learned_page(boilerplate),
@@ -60,7 +60,8 @@ def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     for name in TABLES:
         keys, values = arrays[f"{name}_keys"], arrays[f"{name}_values"]
         is_valid = values & ~np.uint32(LEARNED) >= window.former_from
-        # The first value of a row is a page, and so is each value after the site's columns in "contexts".
+        # The first value of a row is a page. In "contexts", each value after the site's columns is a page
+        # too.
         counts = {"sites": 2, "contexts": SITE_COLUMNS}.get(name, 1)
         is_valid[:, :counts] = is_valid[:, :1]
         values = np.where(is_valid, values, 0)

@@ -24,7 +24,7 @@ class ModelNode:
     part_of: str | None = None
     has_part: str | None = None
     indexed: set[int] = dataclasses.field(default_factory=set)
-    # Its link and the id of its article, as negative numbers.
+    # Its article's link and id, as negative numbers.
     addresses: frozenset[int] = frozenset()
 
 
@@ -55,7 +55,7 @@ class Model:
         self.near = near
         self.may_join = may_join
         self.is_part = is_part
-        # None prefers the root with the most leaves.
+        # None means that the root with the most leaves is preferred.
         self.resemblance = resemblance
         self.representatives = representatives
         self.in_common = in_common
@@ -133,10 +133,10 @@ class Model:
         return root and self.nodes[root].name
 
     def roots_of_versions(self, new: ModelNode, found: list[ModelNode]) -> set[str]:
-        """Return the roots of earlier versions, if enough of the versions found form a chain to the new one.
+        """Return the roots of earlier versions, if enough of them form a chain up to the new version.
 
-        Each version outside the chain requires four in it, or only one if it is less than half as long as
-        the new text.
+        Each version outside the chain requires four versions in it. If the version outside is less than half
+        as long as the new text, it requires only one.
         """
 
         def is_next(later: ModelNode, before: ModelNode) -> bool:
@@ -159,7 +159,7 @@ class Model:
         return {each.root for each in going if is_next(new, each) and self.has_root(new.id, each.root)}
 
     def best(self, text: str, roots: set[str]) -> str | None:
-        """Return the root with the best claim to a text, in a tie the oldest; None without roots."""
+        """Return the root with the best claim to a text, in a tie the oldest; None if there are no roots."""
         return min(
             roots, key=lambda each: (-self.claim(text, each), self.nodes[each].seq, each), default=None
         )
@@ -220,5 +220,5 @@ def distance(one: str, other: str) -> int:
 
 
 def own_key(addresses: frozenset[int]) -> set[int]:
-    """Return the only address that is a key: the greatest, which is the link if there is one."""
+    """Return the only address that is a key: the greatest, which is the article's link if it has one."""
     return {max(addresses)} if addresses else set()

@@ -50,7 +50,7 @@ rootLogger.appenderRef.console.ref = console
 
 @contextlib.contextmanager
 def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]:
-    """Start a node and yield its address; it also stops after its lifetime, or when this process ends."""
+    """Start a node and yield its address; it also stops after its lifetime, or when this process exits."""
     jars = _installed()
     with server.data_directory() as home:
         given = ("--jars", str(jars), "--home", str(home), "--heap", heap, "--lifetime-s", str(lifetime_s))
@@ -58,7 +58,7 @@ def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
-                # It prints its address once it is ready.
+                # The node prints its address once it is ready.
                 yield next(line.split()[1] for line in process.stdout if line.startswith("listening "))
             finally:
                 process.terminate()

@@ -33,7 +33,7 @@ def pages(count: int, *, sites: int = 3, seed: int = 10) -> Iterator[dict[str, A
     near each other.
     """
     chance = random.Random(seed)
-    # Consecutive articles would mostly belong to a few stories.
+    # Without shuffling, consecutive articles would mostly belong to a few stories.
     articles = chance.sample(list(sample.articles(4 * count)), count)
     for number, article in enumerate(articles):
         site = chance.randrange(sites)
@@ -44,11 +44,11 @@ def pages(count: int, *, sites: int = 3, seed: int = 10) -> Iterator[dict[str, A
         yield {"id": article["id"], "text": text}
 
 
-# Complete sentences, which are left out only after they have been learned as boilerplate.
+# Complete sentences, which are omitted only after they have been learned as boilerplate.
 MAIL = "Sign up for the Harbour Mail morning briefing, which reaches your inbox before seven."
 RIGHTS = "Nothing on this site may be copied without the written consent of the Harbour Mail."
 VALLEY_RIGHTS = "The Valley Post answers for no text that readers send to the newsroom."
-# Lists are left out even before anything has been learned.
+# Lists are omitted even before anything has been learned.
 MENU = "Home\n\nWeather\n\nSports\n\nCulture"
 HARBOUR, VALLEY = "harbour.example", "valley.example"
 # Two blocks of pages, after which the passages of both sites have been learned.
@@ -56,7 +56,7 @@ ENOUGH = 128
 
 
 def article(number: int) -> str:
-    """Return a text of six sentences that resembles no other number's text."""
+    """Return a text of six sentences that does not resemble the text of any other number."""
     draw = Random(f"article {number}")
     sentences = (
         " ".join("".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(12))

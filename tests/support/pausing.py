@@ -1,4 +1,4 @@
-"""A proxy in front of Elasticsearch that detects a request, and can stall after it."""
+"""A proxy in front of Elasticsearch that detects a certain request and can stall when it arrives."""
 
 import contextlib
 import socket

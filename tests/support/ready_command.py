@@ -2,7 +2,7 @@
 
 Starting Python and importing modules take most of the time of a short command. `serve` waits for calls. The
 script `CALL` replaces the command; it sends its arguments, standard streams, directory and environment.
-A command that starts a server returns once the server answers, and leaves it running.
+A command that starts a server returns once the server responds, and leaves it running.
 """
 
 import contextlib
@@ -39,12 +39,12 @@ with socket.socket(socket.AF_UNIX) as server:
     code = server.recv(1)
 sys.exit(code[0] if code else 70)
 """
-# By command, the path at which its server answers once it is ready.
+# For each command, the path at which its server responds once it is ready.
 _READY = {"sidecar": "/readyz", "serve": "/"}
 
 
 def serve(path: str) -> NoReturn:
-    """Serve calls, each in a fork."""
+    """Serve calls, each in a forked process."""
     _import_all()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -135,7 +135,7 @@ def _become(program: Callable[[], None], descriptors: list[int]) -> NoReturn:
 
 
 def _start(arguments: list[str], pids: Path, *, errors: int) -> int:
-    """Start a server in the background; return 0 once it answers, or 1 if it fails."""
+    """Start a server in the background; return 0 once it responds, or 1 if it fails."""
     ports = dict(zip(("sidecar", "serve"), os.environ["ESDEDUP_FOLLOWED_PORTS"].split(), strict=True))
     if "--port" not in arguments:
         arguments = [*arguments, "--port", ports[arguments[0]]]

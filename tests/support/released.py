@@ -1,6 +1,6 @@
 """Fixtures with the stored formats of a released version: ``python -m tests.support.released`` writes them.
 
-`write` feeds a server, and saves the indices, the files that commands wrote and the answers in a folder.
+`write` feeds a server, and saves in a folder the indices, the files written by commands, and results of reads.
 `restore` loads the saved indices into a server. The folder of a released version is never rewritten.
 """
 
@@ -29,11 +29,11 @@ from tests.support import server
 from tests.support.pages import ENOUGH, HARBOUR, VALLEY, page
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-# Settings that the server adds to an index.
+# Settings that Elasticsearch adds to an index.
 _OF_THE_SERVER = {"creation_date", "provided_name", "uuid", "version", "routing", "replication"}
 _INDICES = ("news", "news-forest", "wire", "wire-forest")
 WIRE_FIELDS = Fields(text="body", title="headline", time="date", source="agency", link="link")
-# Long enough that nothing has expired when a fixture is read.
+# So long that nothing has expired when a fixture is read.
 RETENTION = timedelta(days=36_500)
 _BATCH = 40
 _SENTENCES = 3
@@ -41,7 +41,7 @@ _SAMPLE = 120
 
 
 def name_of(folder: Path, what: str) -> str:
-    """Return the name of an index, which is always the same because roots and cursors contain it."""
+    """Return the name of an index. It never changes, because roots and cursors contain it."""
     return f"esdedup-{folder.name}-{what}"
 
 
@@ -55,7 +55,7 @@ def dedup_of(es: Elasticsearch, folder: Path, what: str) -> Dedup:
 
 
 def reader_of(es: Elasticsearch, folder: Path) -> Reader:
-    """Return a reader of the version's articles, which takes field names from the indices."""
+    """Return a reader of the version's articles; it finds the field names in the indices."""
     return Reader(es, forest=name_of(folder, "news-forest"))
 
 
@@ -116,7 +116,7 @@ def feed(dedup: Dedup, index: str, found: Iterator[dict[str, Any]], *, es: Elast
 
 
 def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
-    """Return the answers of a reader; `cursor` leads to the second page of the list."""
+    """Return the results of several reads; `cursor` leads to the second page of the list."""
     reader, news, wire = reader_of(es, folder), name_of(folder, "news"), name_of(folder, "wire")
     first = reader.list(news, sort="newest", size=20)
     chosen = max(first.rows, key=lambda row: row.similar)
@@ -126,7 +126,7 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
         "list": [(row.id, row.root, row.similar) for row in first.rows],
         "second": [(row.id, row.root, row.similar) for row in second_page(es, folder, str(first.next))],
         "wire": [(row.id, row.root, row.similar) for row in reader.list(wire, sort="similar-desc").rows],
-        # Finds other forms of the word, because `wire` is set up for English.
+        # The search finds other forms of the word, because `wire` is set up for English.
         "words": sorted(row.id for row in reader.list(wire, query=reader.search_query(wire, "furnace")).rows),
         "article": chosen.id,
         "similar": [(each.id, each.resemblance) for each in similar.rows],
@@ -170,7 +170,7 @@ def fingerprint(folder: Path) -> dict[str, Any]:
 
 
 def write(es: Elasticsearch, folder: Path, *, url: str) -> None:
-    """Feed articles, save the indices and answers, then feed later articles and save their roots."""
+    """Feed articles, save the indices and results of reads, then feed later articles and save their roots."""
     folder.mkdir(parents=True, exist_ok=True)
     news, wire = name_of(folder, "news"), name_of(folder, "wire")
     with dedup_of(es, folder, "news") as dedup:
@@ -201,7 +201,7 @@ def write(es: Elasticsearch, folder: Path, *, url: str) -> None:
 
 
 def restore(es: Elasticsearch, folder: Path) -> None:
-    """Restore the saved indices of a version in a server."""
+    """Restore the saved indices of a version on a server."""
     for what in _INDICES:
         name = name_of(folder, what)
         index, *stored = _read_lines(folder / f"{what}.jsonl.gz")
@@ -237,7 +237,7 @@ def _forest_documents(es: Elasticsearch, forest: str) -> list[dict[str, Any]]:
 
 def _write_lines(path: Path, lines: list[Any]) -> None:
     text = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in lines)
-    # No timestamp, so that equal contents give equal files.
+    # Without a timestamp, equal contents give equal files.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 

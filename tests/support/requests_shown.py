@@ -1,4 +1,4 @@
-"""The searches that `docs/queries.md` and `mappings/` show, as the package builds them."""
+"""The searches shown in `docs/queries.md` and `mappings/`, as the package builds them."""
 
 from esdedup.elastic.requests import Query
 from esdedup.fields import Fields

@@ -70,7 +70,7 @@ class Secured:
         self.refused: dict[str, set[tuple[str, str]]] = {user: set() for user in roles}
 
     def may(self, user: str, action: str, index: str) -> bool:
-        """Return whether a user may perform an action on an index, or on any index if it is empty."""
+        """Return whether a user may perform an action on an index; an empty `index` means any index."""
         return any(True for _ in self.granting(user, action, index))
 
     def granting(self, user: str, action: str, index: str) -> Iterator[tuple[str, str]]:
@@ -83,14 +83,14 @@ class Secured:
                 yield names, privilege
 
     def privileges(self, user: str) -> Iterator[tuple[str, str]]:
-        """Yield a user's privileges as pairs of index pattern (empty for the cluster's) and privilege."""
+        """Yield a user's privileges as pairs of index pattern (empty for the cluster) and privilege."""
         yield from (("", privilege) for privilege in self.roles[user].get("cluster", ()))
         for each in self.roles[user]["indices"]:
             (names,) = each["names"]
             yield from ((names, privilege) for privilege in each["privileges"])
 
     def answer(self, user: str, method: str, path: str, body: bytes) -> tuple[int, Any] | None:
-        """Return the status and body to answer with; None if the request is passed on."""
+        """Return the status and body of the proxy's own response; None if the request is passed on."""
         if user not in self.roles:
             return 401, _error("security_exception", "missing authentication credentials", 401)
         if path == "/_security/user/_has_privileges":
@@ -178,7 +178,8 @@ def _actions_of(method: str, path: str, body: bytes) -> Iterator[tuple[str, str]
             heads = (json.loads(line) for line in body.splitlines()[::2])
             yield from ((each["index"], action) for each in heads)
         else:
-            # A search in a point in time names no index, and the other actions concern the cluster.
+            # A search in a point in time does not name its index, and the remaining actions concern the
+            # cluster.
             yield "", action
         return
     raise AssertionError(f"no action is known for {method} {path}")

@@ -11,13 +11,16 @@ from pathlib import Path
 URL_VARIABLE = "ESDEDUP_TEST_ES_URL"
 # The embedded node stops by itself after this time, even if the tests are killed.
 LIFETIME_S = 5_400
-# Linux keeps files in this directory in memory. The servers of a run need less space than this.
+# Linux keeps files in this directory in memory. The servers of a test run need less space than _NEEDED_BYTES.
 _MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 2**30
 
 
 @contextlib.contextmanager
 def running() -> Iterator[str]:
-    """Yield the address of the given server, or else of a container, or else of the embedded node."""
+    """Yield the address of a server.
+
+    It is the server named in the environment, otherwise a container or, without Docker, the embedded node.
+    """
     given = os.environ.get(URL_VARIABLE)
     if given:
         yield given
@@ -62,7 +65,7 @@ def _embedded() -> Iterator[str]:
 def data_directory() -> Iterator[Path]:
     """Yield an empty directory for a server's data, in memory if there is enough space.
 
-    On a disk, a server waits for each write to be synced, and about ten times to create an index.
+    On a disk, a server waits until each write is synced; to create an index, it syncs about ten times.
     """
     is_in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _NEEDED_BYTES
     with tempfile.TemporaryDirectory(

@@ -29,7 +29,7 @@ class Feeding:
     sidecar: str
     index: str
     articles: list[dict[str, Any]]
-    # By id, the roots that the articles get if they arrive in this order.
+    # The roots that the articles get if they arrive in this order, by id.
     roots: dict[str, str]
 
     def check_articles(self, es: Elasticsearch, *, in_order: bool = True) -> None:
@@ -51,7 +51,7 @@ class Feeding:
 
 @contextlib.contextmanager
 def running(url: str, forest: str | None = None) -> Iterator[str]:
-    """Yield the address of a sidecar in front of a node; without a forest, it passes everything on."""
+    """Yield the address of a sidecar in front of a node; without a forest, it passes all requests on."""
     command = [sys.executable, "-m", "tests.support.sidecar", url, *([forest] if forest else [])]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

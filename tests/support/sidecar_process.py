@@ -41,11 +41,11 @@ class SidecarProcess:
         return "".join(self._lines)
 
     def get(self, path: str) -> Any:
-        """Return the answer to a GET request, parsed from JSON."""
+        """Return the body of the response to a GET request, parsed from JSON."""
         return self._ask(urllib.request.Request(self.url + path))
 
     def enrich(self, *actions: dict[str, Any], index: str | None = None) -> list[dict[str, Any]]:
-        """Send documents, each with an optional `_id`, to `/v1/enrich`; return the items of the answer."""
+        """Send documents, each with an optional `_id`, to `/v1/enrich`; return the response's items."""
         lines: list[dict[str, Any]] = []
         for each in actions:
             source = {key: value for key, value in each.items() if key != "_id"}
@@ -56,14 +56,14 @@ class SidecarProcess:
         return items
 
     def post(self, path: str, body: Any) -> Any:
-        """Send a value as JSON, or bytes unchanged; return the answer, parsed from JSON."""
+        """Send a value as JSON, or bytes unchanged; return the response's body, parsed from JSON."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = urllib.request.Request(self.url + path, data)
         given.add_header("Content-Type", "application/json")
         return self._ask(given)
 
     def is_alive(self) -> bool:
-        """Return whether the sidecar answers."""
+        """Return whether the sidecar responds."""
         return self._is_ok("/healthz")
 
     def is_ready(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from esdedup.forest.stories import Edit
 
 Text = tuple[str, str | None]
-"""The root of a text, and its fingerprint, if it has one."""
+"""The root of a text, and the text's fingerprint, if it has one."""
 
 
 def by_model(edits: Sequence[Edit], texts: Sequence[Text]) -> dict[Text, str]:
@@ -14,7 +14,7 @@ def by_model(edits: Sequence[Edit], texts: Sequence[Text]) -> dict[Text, str]:
     for edit in reversed(edits):
         if edit.undoes and edit.number not in undone:
             undone.add(edit.undoes)
-    # Every name that a root or a split ever had, with the story that the name means now.
+    # Every name that a root or a split ever had, with the story that it refers to now.
     names = {root: root for root, _ in texts} | {edit.into: edit.into for edit in edits if edit.into}
     names |= {story: story for edit in edits for story in edit.stories}
     own: dict[str, str] = {}

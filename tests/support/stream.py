@@ -27,7 +27,7 @@ _STORIES = 3
 
 
 def articles(count: int, profile: Profile = CLASSIC, *, seed: int = 10) -> Iterator[dict[str, Any]]:
-    """Yield many versions of a few stories at a time, most of them near each other in the profile.
+    """Yield versions of a few stories at a time; most versions of a story are near each other in the profile.
 
     A version contains some of six common words, so most `classic` versions are only a few bits apart. In
     other profiles, stories have three sentences, of which a version may omit some.
@@ -72,7 +72,7 @@ def fed(
     if learns_first:
         texts = [RawPage(article["text"], None, article["id"]) for article in found]
         learn(texts, fingerprinter=Fingerprinter(profile), open_store=lambda: contextlib.nullcontext(store))
-    # The id of a root depends on the retention period in which it is made.
+    # The id of a root depends on the retention period in which the root is made.
     now_ms = int(time.time() * 1000)
     _, decided = arrive(
         [article["text"] for article in found],

@@ -15,7 +15,7 @@ TIMEOUT_S = 20.0
 
 
 class Connection:
-    """One end of a connection."""
+    """One end of a TCP connection."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -108,7 +108,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
 
 
 def answer(whole: bytes, heads: list[bytes] | None = None, *, body_end: bytes = b"") -> Script:
-    """Return a script that reads a whole request, records its head, and answers."""
+    """Return a script that reads a whole request, records its head, and sends `whole` as the response."""
 
     def script(connection: Connection) -> None:
         head = connection.head()
@@ -139,7 +139,7 @@ async def running(server: uvicorn.Server) -> AsyncIterator[int]:
 
 
 async def first_bytes(port: int, request: bytes, *, connections: int) -> list[bytes]:
-    """Send a request on each of several open connections; return up to twelve bytes of each answer."""
+    """Send a request on each of several open connections; return up to twelve bytes of each response."""
     held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(connections)]
     answers: list[bytes] = []
     for reader, writer in held:

@@ -1,5 +1,5 @@
-"""Tests that `make test-foreign` runs, with programs besides the package.
+"""Tests with other programs than the package itself, run by `make test-foreign`.
 
-They cover clients in other languages and of other versions, the site and the code of the documents, and
-embedded nodes.
+They cover clients in other languages and of other versions, the site of the documents and the code in them,
+and embedded nodes.
 """

@@ -1,4 +1,4 @@
-"""Fixtures shared with other folders of tests, and a directory for the data of servers."""
+"""Fixtures that other test folders use too, and a directory for the data of servers."""
 
 from collections.abc import Iterator
 from pathlib import Path

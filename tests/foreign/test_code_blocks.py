@@ -21,13 +21,13 @@ from tests.support.requests_shown import IN_DOCS
 BLOCKS = {path: blocks_of(path) for path in DOCUMENTS}
 INSTALLED = "installs: .ci/run begins with `make env`, and tests/nightly/extras.py installs the wheel"
 RUN = "tests/foreign/test_embedded.py runs the same demo, and .ci/run runs `make test`"
-# By document and first line: why a block is not run, and what checks it instead.
+# The reason why a block is not run, and what checks it instead, by document and first line.
 NOT_RUN = {
     (
         "docs/fingerprints.md",
         '{"fingerprint": "554bf73b3635c2e9c7a06e0943e7bf48", "signature": "nCRw1UgRLwKqVRuj…", '
         '"bands": ["02bN58", "…"],',
-    ): "shows what an article gets; tests/unit/test_interface.py computes it",
+    ): "shows the values added to an article; tests/unit/test_interface.py computes them",
     (
         "README.md",
         "make demo       # 3,000 sample articles, the list, and pages for your browser",
@@ -56,7 +56,7 @@ NOT_RUN = {
     (
         "docs/http.md",
         '{"type": "urn:esdedup:problem:article_not_found", "title": "Article not found", "status": 404,',
-    ): "shows an answer; tests/unit/test_web.py checks the format of errors",
+    ): "shows a response; tests/unit/test_web.py checks the format of errors",
     (
         "docs/guides/editors.md",
         '{"kind": "merge", "ids": ["42"], "to": "17", "why": "same press conference"}',
@@ -96,7 +96,8 @@ ARTICLES = "".join(
     for number in (17, 18)
     for line in ({"index": {"_id": f"wire-{number}"}}, {"title": "Ferry", "text": f"{TEXT} {number}"})
 )
-# A stand-in for Logstash: reads the settings of the output from the guide's file, and writes two articles.
+# A stand-in for Logstash, which reads the settings of its output from the guide's file and writes two
+# articles.
 LOGSTASH = """
 import pathlib, re
 from elasticsearch import Elasticsearch, helpers
@@ -112,7 +113,7 @@ with Elasticsearch(unquoted["hosts"], headers={header: token}) as client:
     hits = client.search(index=index)["hits"]["hits"]
 print(header, len(hits), len({hit["_source"]["dedup"]["root"] for hit in hits}))
 """
-# Two stories in one version each, and one in two versions.
+# Two stories in one version each, and one story in two versions.
 YARD = "It had been in the yard since March, where both of its engines were replaced."
 EDITED = "".join(
     f"{json.dumps({'id': number, 'text': text})}\n"
@@ -123,7 +124,7 @@ EDITED = "".join(
         ("52", f"From Monday the ferry to the outer islands runs again, the council said. {YARD}"),
     )
 )
-# By document, the files, commands and Python code that it presupposes.
+# The files, commands and Python code that a document presupposes.
 GIVEN: dict[str, Given] = {
     "docs/sidecar.md": Given(
         {"articles.ndjson": ARTICLES},
@@ -204,15 +205,15 @@ def test_every_guide_is_translated() -> None:
     assert guides == {path.name for path in TRANSLATED.values()} | {"editors.md"}
 
 
-def test_every_other_block_is_in_the_register() -> None:
+def test_every_block_that_is_not_run_is_listed() -> None:
     others = {
         block.place
         for blocks in BLOCKS.values()
         for block in blocks
-        # `test_docs` sends these requests, and checks that each has a name.
+        # `test_docs` sends the requests in docs/queries.md, and checks that each has a name.
         if not block.is_run and (block.document, block.language) != ("docs/queries.md", "json")
     }
-    # One block is the recipe that `test_both_ways` checks.
+    # The additional block is the recipe that `test_both_ways` checks.
     assert sum(block.language == "json" for block in BLOCKS[ROOT / "docs/queries.md"]) == len(IN_DOCS) + 1
     places = {block.place for blocks in BLOCKS.values() for block in blocks}
     assert others - NOT_RUN.keys() == set()

@@ -1,4 +1,4 @@
-"""The embedded Elasticsearch as users run it: the demo and the options of commands."""
+"""The embedded Elasticsearch as users run it: the demo, and options of commands."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def test_the_demo_loads_and_shows_articles(
         assert mine.code == 1
         assert "4 articles read, 3 indexed, 1 failed: 1 clusters, 2 near-duplicates" in mine.err
         assert f"{own}:4 (id 'bad')" in mine.err
-        # Both sidecars have ended.
+        # Both sidecars have stopped.
         for ended in (sidecar, *re.findall(r"a sidecar accepts articles at (\S+)", mine.err)):
             with pytest.raises(OSError, match="refused"):
                 answer(f"{ended}/healthz")

@@ -21,7 +21,7 @@ from tests.support import exploring, stream
 
 ARTICLES = 300
 HEAP = "256m"
-# The servers stop after this time, which ends a test that hangs.
+# The servers stop after this time, so that a test cannot hang.
 LIFETIME_S = 900
 
 
@@ -86,7 +86,7 @@ def test_feeding_continues_after_a_primary_is_killed(servers: Servers, profile: 
             if number in kills:
                 everything_is_replicated(client)
                 victim = number_of_primary(client, kills[number])
-                # Slightly later, when a request may be in progress.
+                # Kill the server slightly later, when a request may be in progress.
                 servers.kill(victim, after_s=0.05)
             elif number == revival:
                 check_address_of_cluster(servers.cluster, victim)
@@ -99,7 +99,7 @@ def test_feeding_continues_after_a_primary_is_killed(servers: Servers, profile: 
             index=index, settings={"number_of_replicas": 1}
         )
         first = servers.urls[number_of_primary(client, index)]
-    # The client knows all three servers, and the first of them will be killed.
+    # The client knows all three servers. The first in its list will be killed.
     urls = sorted(servers.urls, key=lambda url: url != first)
     with connect(", ".join(urls)) as client:
         load = Load(on_rejected=lambda rejected: rejections.append(str(rejected)))

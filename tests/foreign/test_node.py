@@ -1,4 +1,4 @@
-"""The embedded Elasticsearch: start, find, stop."""
+"""Starting, finding and stopping the embedded Elasticsearch."""
 
 import functools
 import socket
@@ -68,7 +68,7 @@ def test_a_node_identifies_as_elasticsearch(started: tuple[Path, Cluster]) -> No
         assert client.ping()
 
 
-def test_a_node_has_the_analyzers_of_languages(started: tuple[Path, Cluster]) -> None:
+def test_a_node_has_the_language_analyzers(started: tuple[Path, Cluster]) -> None:
     _, cluster = started
     with connect(cluster.url) as client:
 
@@ -101,7 +101,7 @@ def test_other_users_and_sites_cannot_use_a_node(data: Path) -> None:
     assert status("POST", "news/_close") == 200
     assert (data / "node-0" / "data" / "nodes").parent.is_dir()
     for path in (data, *data.rglob("*")):
-        # Permissions below a private directory do not matter.
+        # Permissions inside a private directory do not matter.
         if path.parent in (data.parent, data) and path.name != "control.lock":
             assert path.stat().st_mode & 0o077 == 0, path
 
@@ -117,11 +117,11 @@ def test_a_node_stops_after_its_lifetime_and_keeps_data(data: Path) -> None:
     with connect(again.url) as client:
         assert client.get(index="kept", id="1")["_source"] == {"a": 1}
     await_end(lambda: again.is_running)
-    # There is nothing left to stop.
+    # The node has already stopped by itself.
     assert not node.stop(data)
 
 
-def test_a_node_ends_with_its_parent(tmp_path: Path) -> None:
+def test_a_node_stops_with_its_parent_process(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from esdedup import node\n"
         "cluster = node.start(Path(sys.argv[1]), port=0, lifetime_s=600, with_parent=True)\n"

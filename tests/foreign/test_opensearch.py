@@ -31,10 +31,10 @@ from tests.support.forests import ARTICLES
 from tests.support.names import Names, new_names
 from tests.support.sidecar_process import ROOT, running
 
-# Test files that start no client themselves, and use no feature that OpenSearch lacks.
+# Test files that use the client of a fixture, and no feature that OpenSearch lacks.
 SHARED_TESTS = ("contract/test_store.py", "integration/test_lists.py", "integration/test_maintenance.py")
-# `make nightly` runs these files completely. Other runs use fewer examples and lists on one shard, and skip
-# maintenance and the store in memory.
+# `make nightly` runs these files completely. Other test runs use fewer examples, only lists on one shard, and
+# skip maintenance and the store in memory.
 IS_WHOLE = exploring.EFFORT > 1
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
@@ -114,7 +114,7 @@ def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str,
 def test_data_streams_are_set_up_fed_adopted_and_migrated(
     run: Run, es: Elasticsearch, url: str, index_name: Names
 ) -> None:
-    """The published jars of Elasticsearch lack the module for data streams; OpenSearch has one."""
+    """The published jars of Elasticsearch lack the module for data streams; OpenSearch supports them."""
     stream, template = index_name("stream"), index_name("template")
     forest, following = index_name("forest"), index_name("following")
     articles = [{**each, "@timestamp": each["published_at"]} for each in ARTICLES]
@@ -133,7 +133,7 @@ def test_data_streams_are_set_up_fed_adopted_and_migrated(
         assert adopted["written"] == 50
         with running(url, forest=forest) as sidecar, connect(sidecar.url) as through:
             helpers.bulk(through, creating[50:100], refresh=True)
-        # The template gives the new backing index the fields.
+        # The template adds the fields to the mapping of the new backing index.
         send("POST", f"/{stream}/_rollover", body={})
         given = ("index", "-", "--index", stream, "--forest", forest, "--id-field", "_id", "--json")
         assert run(*given, stdin=lines(*articles[100:150]), url=url).json["failed"] == 50

@@ -1,4 +1,4 @@
-"""The only server is killed and restarted: feeding and checks wait for it, and nothing is lost."""
+"""The only server is killed and restarted: feeding and verifying wait for it, and nothing is lost."""
 
 import itertools
 import logging
@@ -36,7 +36,7 @@ def es(server: Server) -> Iterator[Elasticsearch]:
 
 
 class Restart:
-    """Kills the server, and restarts it after some seconds in another thread."""
+    """Kills the server, and restarts it after `away_s` seconds in another thread."""
 
     def __init__(self, server: Server, *, away_s: float) -> None:
         self._server, self._away_s = server, away_s

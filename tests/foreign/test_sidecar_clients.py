@@ -1,8 +1,8 @@
-"""The sidecar, fed by official clients for other languages and by the deployed feeder.
+"""The sidecar, fed by official clients for other languages and by the example feeder, `deploy/feeder.py`.
 
 The programs are in `tests/clients/`. Their lock files name no registry: packages come from the registry that
-npm and go are configured to use. The client for Go has version 8.3, the last one without the typed API, which
-takes minutes to compile. It works with servers of versions 8 and 9.
+npm and go are configured to use. The Go client is pinned to 8.3, the last version before the typed API,
+which takes minutes to compile. Version 8.3 works with servers of versions 8 and 9.
 """
 
 import importlib.util
@@ -83,7 +83,7 @@ def test_the_javascript_client_feeds_articles(feeding: Feeding, es: Elasticsearc
 @pytest.mark.timeout(600)
 def test_the_go_client_feeds_articles(feeding: Feeding, es: Elasticsearch, tmp_path: Path) -> None:
     folder = tmp_path / "go"
-    # Compiler optimisations take longer than they save.
+    # Compiler optimisations would take more time than they save.
     build = ["go", "build", "-gcflags=all=-N -l", "-mod=readonly", "-o", "client", "."]
     _installed(build, language="Go", folder=folder)
     got = _feed(["./client"], folder, feeding)
@@ -103,7 +103,7 @@ def test_the_go_client_feeds_articles(feeding: Feeding, es: Elasticsearch, tmp_p
 
 FEEDER = Path(__file__).parents[2] / "deploy/feeder.py"
 FED = list(sample.articles(60))
-# Longer than the retries of a client without pauses, and much shorter than the retries of this feeder.
+# A client that retries without pauses gives up within this time; the feeder keeps retrying for much longer.
 ALONE_S = 2.0
 
 
@@ -112,14 +112,14 @@ class Enough(Exception):
 
 
 class _NoPauses:
-    """Replaces `time` in the feeder, and ends it instead of pausing."""
+    """Replaces `time` in the feeder, and stops the feeder instead of pausing."""
 
     @staticmethod
     def sleep(_: float) -> None:
         raise Enough
 
 
-def test_the_feeder_waits_until_a_sidecar_answers(
+def test_the_feeder_waits_until_a_sidecar_responds(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = index_name("articles")

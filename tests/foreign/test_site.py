@@ -1,4 +1,4 @@
-"""The site of the documents: no link is broken, and nothing is loaded from other servers."""
+"""The site of the documents has no broken links, and loads nothing from other servers."""
 
 import tomllib
 from pathlib import Path

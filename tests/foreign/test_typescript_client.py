@@ -1,4 +1,4 @@
-"""The client for TypeScript: generated from the API description, compiled, and used by another site."""
+"""The TypeScript client is generated from the API description, compiled, and used by another site."""
 
 import contextlib
 import functools
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 CLIENT, EXAMPLE = "clients/typescript", "examples/front-end"
 INSTALL_S = 420.0
 INDEX, FOREST = "test-typescript", "test-typescript-forest"
-# Marked lines must not compile; the compiler reports a marked line without an error.
+# Lines after `@ts-expect-error` must not compile; if one does, the compiler reports it.
 USE = """
 const first = page.rows[0];
 if (first) console.log(first.similar.toFixed(), first.details?.snippet.title.map((part) => part.is_match));
@@ -86,7 +86,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(checkout: Path) -> Path:
-    """The copy after the client is compiled."""
+    """The checkout after the client is compiled."""
     done = _run(checkout / CLIENT, "npm", "run", "build")
     assert done.returncode == 0, done.stdout
     return checkout
@@ -175,7 +175,7 @@ def test_the_example_shows_each_story_once(
             # The example shows the server's error message.
             expect(page.get_by_role("status")).to_contain_text("at most 1000 characters")
             expect(page.get_by_role("button", name="More")).to_be_hidden()
-            # A new search aborts the pending one.
+            # A new search aborts the pending search.
             page.route("**/list?q=harbour*", lambda _: None)
             _search(page, "harbour")
             with page.expect_event("requestfailed") as given_up:
@@ -188,7 +188,7 @@ def test_the_example_shows_each_story_once(
         with served(*options) as base:
             page = browser.new_page()
             page.goto(f"{front_end}/{EXAMPLE}/?base={base}")
-            # Without `--allow-origin`, the browser withholds the answer from the page.
+            # Without `--allow-origin`, the browser withholds the response from the page.
             expect(page.get_by_role("status")).to_contain_text("Failed to fetch")
             page.close()
 

@@ -1,7 +1,7 @@
 """Feeding, adopting, migrating and reading with servers and clients of versions 8.19 and 9.
 
 All other tests use the newest server with the newest client. Clients of version 9 do not work with servers of
-version 8, except for the client of the command line.
+version 8, except for the client that the commands use.
 """
 
 import json

@@ -1,18 +1,19 @@
 """Checks quality, time and memory for a full day of pages, in memory and with Elasticsearch.
 
-python -m tests.nightly.day     (on the server at ES_URL, or else on an embedded one)
+python -m tests.nightly.day     (on the server at ES_URL, otherwise on an embedded node)
 """
 
 from benchmarks import rows, server
 from benchmarks.day.table import PAGES, SITES, Outcome, outcome_of
 
-# For all pages, including those that arrive before anything is learned about their site.
+# The minimum for all pages, including pages that arrive before anything is learned about their site.
 LEAST_PRECISION, LEAST_RECALL = 0.93, 0.94
+# The minimum for each quarter of the day.
 LEAST_OF_A_QUARTER = 0.89
-# Memory in the last quarter as a multiple of the second. Only the expired pages and nodes in the store may
-# accumulate.
+# The maximum memory in the last quarter, as a multiple of the memory in the second. Only expired pages and
+# nodes may accumulate in the store.
 MOST_GROWTH = 1.5
-# Twice the time of the second quarter would be a fault even on a busy machine.
+# The maximum processor time of the last quarter, as a multiple of the time of the second, on a busy machine.
 MOST_SLOWER = 2.0
 
 

@@ -1,6 +1,6 @@
-"""Installs the wheel in new environments, without extras and with each one, and tries imports and commands.
+"""Installs the wheel in new environments, with and without extras, and tries imports and commands.
 
-python -m tests.nightly.extras [PYTHON…]     (interpreters with pip; by default the one that runs this)
+python -m tests.nightly.extras [PYTHON…]     (interpreters with pip; by default the running one)
 
 pip installs the newest allowed versions, and only from wheels, except for jieba, which is plain Python and
 has no wheel. So this also checks that users need no compiler, and that the allowed versions work together.
@@ -26,11 +26,12 @@ BUILT = (
     "MANIFEST.in",
 )
 RUN_S = 300
-# By extra, what must work with it: Python programs, and arguments of `esdedup`.
+# A Python program that must work with and without extras.
 EVERYWHERE = (
     "-c",
     "import esdedup; esdedup.Dedup, esdedup.Reader, esdedup.explain('A ferry runs.', 'A ferry ran.')",
 )
+# The Python programs and the arguments of `esdedup` that must work, by extra.
 USES: dict[str, list[tuple[str, ...]]] = {
     "": [EVERYWHERE, ("--version",), ("plan",)],
     "node": [

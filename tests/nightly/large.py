@@ -1,7 +1,7 @@
 """Feeds millions of arrivals to a forest, and checks a sample of them exhaustively against the laws.
 
 python -m tests.nightly.large memory 10_000_000
-python -m tests.nightly.large elastic 1_000_000     (on the server at ES_URL, or else on an embedded one)
+python -m tests.nightly.large elastic 1_000_000     (on the server at ES_URL, otherwise on an embedded node)
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from esdedup.neighbours.relation import relation_of
 from tests.support.assign import assign
 
 BATCH = 1_000
-# A run takes this many retentions, so at most a third of all nodes are live at a time.
+# A run spans this many retention periods, so at most a third of all nodes are live at a time.
 LIVING_PARTS = 3
 AGING = Aging(retention_ms=1_000_000_000, granularity_ms=1_000_000)
 
 
 class Exhaustive:
-    """All nodes ever made, in plain columns. Unchecked answers of the forest are assumed to be correct."""
+    """All nodes ever made, in plain columns. Assignments that are not checked are assumed to be correct."""
 
     def __init__(self, capacity: int) -> None:
         self.ids = np.zeros(capacity, np.uint64)
@@ -36,7 +36,7 @@ class Exhaustive:
         self.row_of: dict[int, int] = {}
 
     def expected(self, node_id: int, time_ms: int) -> tuple[Kind, int]:
-        """Return the kind and the root's id that the laws give an arrival."""
+        """Return the kind and the root's id that an arrival gets according to the laws."""
         ids, roots, seen = (column[: self.count] for column in (self.ids, self.roots, self.seen))
         live = time_ms < seen + AGING.retention_ms
         same = np.flatnonzero(live & (ids == np.uint64(node_id)))
@@ -48,7 +48,7 @@ class Exhaustive:
         if not len(candidates):
             return Kind.NEW_ROOT, node_id
         leaves = [int((live & (roots == root)).sum()) - int(live[root]) for root in candidates]
-        # Rows are in the order of their seqs, so the first of the largest is the earliest.
+        # Rows are in the order of their seqs, so the first of the largest trees has the earliest root.
         return Kind.JOINED, int(ids[candidates[int(np.argmax(leaves))]])
 
     def note(self, node_id: int, answer: Assignment, root: int) -> None:
@@ -65,7 +65,7 @@ class Exhaustive:
 
 
 def arrivals(count: int, held: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Make a batch: mostly random, a fifth near existing nodes, and some near two roots."""
+    """Make a batch of random arrivals, of which a fifth are near existing nodes and some near two roots."""
     batch = random.integers(0, 2**64, count, np.uint64)
     if len(held):
         copies = count // 5

@@ -1,4 +1,4 @@
-"""Makes thirty small faults in this checkout, one at a time, and shows whether the tests notice them.
+"""Introduces thirty small faults in this checkout, one at a time, and shows whether the tests notice them.
 
 For each fault, `python -m tests.nightly.mutants` runs the test files that are likely to notice it. If they
 pass, it runs all tests, unless `--likely` is given. Each run ends at its first failure. The checkout is
@@ -49,7 +49,7 @@ MUTANTS = [
         ("unit/test_agreement.py",),
     ),
     Mutant(
-        "the choice among keywords of equal weight depends on which one the process read first",
+        "the choice among keywords of equal weight depends on which of them the process read first",
         "esdedup/fingerprint/by_words.py",
         "np.lexsort((words.hashes[rows], -weights, texts))",
         "np.lexsort((rows, -weights, texts))",
@@ -57,14 +57,14 @@ MUTANTS = [
     ),
     # boilerplate/
     Mutant(
-        "the first page of the former period is forgotten a period too early",
+        "the first page of the previous period is forgotten a period too early",
         "core/src/boilerplate/memory.rs",
         "page >= self.former_from",
         "page > self.former_from",
         ("unit/test_boilerplate.py", "unit/test_learner.py"),
     ),
     Mutant(
-        "an override for all sites beats the one for a page's own site",
+        "an override for all sites takes precedence over an override for the page's own site",
         "core/src/boilerplate/judge.rs",
         "of_scope(scope).or_else(|| of_scope(EVERYWHERE))",
         "of_scope(EVERYWHERE).or_else(|| of_scope(scope))",
@@ -80,14 +80,14 @@ MUTANTS = [
     ),
     # forest/
     Mutant(
-        "of two roots that an arrival resembles equally, the one found first wins instead of the earliest",
+        "of two roots that an arrival resembles equally, the first found wins instead of the earliest",
         "core/src/forest/laws.rs",
         "-self.node(*root).seq);",
         "-i64::from(*root));",
         ("unit/test_nodes.py", "contract/test_store.py"),
     ),
     Mutant(
-        "nodes that were made before the retention still make a key frequent",
+        "nodes made longer ago than the retention period still make a key frequent",
         "core/src/forest/laws.rs",
         "own.filter(counts).count() >= most",
         "own.count() >= most",
@@ -109,7 +109,7 @@ MUTANTS = [
         ("integration/test_lease.py",),
     ),
     Mutant(
-        "candidates beyond the first page of hits are missed",
+        "candidates beyond the first page of search hits are missed",
         "esdedup/elastic/forest/candidates.py",
         "len(hits) >= size",
         "len(hits) > size",
@@ -160,14 +160,14 @@ MUTANTS = [
     ),
     # web/
     Mutant(
-        "an article's address becomes a link unless its scheme is javascript or data",
+        "an article's address becomes a link unless the scheme is javascript or data",
         "esdedup/web/formats.py",
         'scheme.lower() in {"http", "https"}',
         'scheme.lower() not in {"javascript", "data"}',
         ("unit/test_web.py",),
     ),
     Mutant(
-        "the API lists an article's own source although the request leaves it out",
+        "the API lists an article's own source although the request excludes it",
         "esdedup/web/api.py",
         "reader.sources(context.index, **query.model_dump())",
         'reader.sources(context.index, **query.model_dump() | {"other_sources": False})',
@@ -211,14 +211,14 @@ MUTANTS = [
         ("unit/test_sidecar_guards.py",),
     ),
     Mutant(
-        "a bulk answer with rejected items says that it has no errors",
+        "a bulk response with rejected items says that there are no errors",
         "esdedup/sidecar/bulk.py",
         'values | {"errors": True, "items": items}',
         'values | {"items": items}',
         ("unit/test_sidecar_bulk.py",),
     ),
     Mutant(
-        "a bulk request whose answer was lost is sent to the next node, so articles are written twice",
+        "a bulk request whose response was lost is sent to the next node, so articles are written twice",
         "esdedup/sidecar/upstream.py",
         "if method not in _IDEMPOTENT or begun:",
         "if begun:",
@@ -304,7 +304,7 @@ def _noticed_by(mutant: Mutant, *, by_all: bool) -> str | None:
 
 
 def _compile(changed: Path) -> None:
-    """Compile the crate again if a file of it was changed."""
+    """Recompile the crate if one of its files was changed."""
     if changed.suffix == ".rs":
         subprocess.run(["make", "env"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
@@ -316,7 +316,7 @@ def main() -> None:
     parser.add_argument("--likely", action="store_true", help="run only the files that are likely to notice")
     given = parser.parse_args()
     if subprocess.run(["git", "diff", "--quiet"], cwd=ROOT, check=False).returncode:
-        raise SystemExit("commit your changes first: this changes files and restores them")
+        raise SystemExit("commit your changes first: this program changes files and restores them")
     chosen = [each for each in MUTANTS if given.only in each.fault]
     missed = 0
     with server.running() as url:

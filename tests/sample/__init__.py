@@ -24,7 +24,8 @@ END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
 _WEEKS = 5
-# One in this many articles belongs to the largest story of a language, or to a large one (at least, at most).
+# One in this many articles belongs to the largest story of a language, or (as a minimum and a maximum) to
+# another large story.
 _LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
 # The percentages of small, medium and large stories.
 _WEIGHTS = (60, 36, 4)
@@ -32,15 +33,16 @@ _WEIGHTS = (60, 36, 4)
 _LAST_BEGINNING = timedelta(hours=12)
 # The mean delays of early and late reprints after the original, and the share of late reprints.
 _SOON_HOURS, _LATE_HOURS, _LATE = 5.0, 36.0, 0.25
-# Revived stories: the fewest copies, the share of such stories revived, the share of their copies, the delay.
+# Revived stories: the minimum number of copies, the share of stories with so many copies that are revived,
+# the share of their copies that are printed late, and the delay.
 _LEAST_REVIVED, _REVIVED, _REVIVED_COPIES, _REVIVED_AFTER = 5, 0.15, 0.25, timedelta(days=7)
 _FROM_AGENCY = 0.7
-# The hour (UTC) at which night ends, and the share of articles due at night that are printed at night.
+# The hour (UTC) at which the night ends, and the share of articles due at night that are printed at night.
 _NIGHT_ENDS, _NIGHT_WORK = 5, 0.2
 _WORKDAYS = 5
 # The percentages of bulletins that are printed once, twice and so on.
 _BULLETIN_COPIES = (50, 30, 15, 5)
-# A corpus of at least this many articles has every bulletin of every day.
+# A corpus of at least this many articles has all bulletins of all days.
 _WHOLE = 3_000
 
 
@@ -97,7 +99,7 @@ def _printed(count: int, end: datetime, chance: random.Random) -> list[_Printed]
 
 
 def _dealt(found: list[Plot], chance: random.Random) -> Iterator[Plot]:
-    """Yield plots in random order without end, all equally often."""
+    """Yield plots in random order, endlessly, and all equally often."""
     while True:
         yield from chance.sample(found, len(found))
 
@@ -117,7 +119,7 @@ def _article(
     printed: tuple[str, str], outlet: Outlet, moment: datetime, chance: random.Random
 ) -> dict[str, Any]:
     title, text = printed
-    # A Chinese title has no such words.
+    # A Chinese title has no words that match.
     words = re.findall("[a-z]+", title.lower())[:_MOST_SLUG_WORDS]
     path = "-".join([*words, str(chance.randrange(10**6, 10**7))])
     return {
@@ -130,7 +132,7 @@ def _article(
 
 
 def _sizes(count: int, chance: random.Random) -> Iterator[int]:
-    """Yield the sizes of stories, in copies, without end, for a corpus of `count` articles."""
+    """Yield the number of copies of each story, endlessly, for a corpus of `count` articles."""
     yield from [max(1, count // _LARGEST)] * len(LANGUAGES)
     while True:
         small = chance.choices((1, 2, 3), (3, 2, 1))[0]
@@ -155,7 +157,7 @@ def _moments(size: int, first: datetime, end: datetime, chance: random.Random) -
 
 
 def _bulletin_moments(plot: Plot, count: int, end: datetime, chance: random.Random) -> Iterator[datetime]:
-    """Yield the times at which a bulletin appears: every day, or fewer in a small corpus."""
+    """Yield the times at which a bulletin appears: every day, or less often in a small corpus."""
     assert plot.hour is not None
     start = (end - timedelta(weeks=_WEEKS)).replace(minute=0, second=0, microsecond=0)
     for day in range(_WEEKS * 7 + 1):
@@ -170,7 +172,7 @@ def _bulletin_moments(plot: Plot, count: int, end: datetime, chance: random.Rand
 
 
 def _papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outlet]:
-    """Return the outlets of a story's copies; no outlet repeats until every outlet has a copy."""
+    """Return the outlets of a story's copies; no outlet gets a second copy before all have one."""
     taken: list[Outlet] = []
     while len(taken) < size:
         taken += chance.sample(found, len(found))
@@ -182,7 +184,7 @@ def _papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outle
 
 
 def _awake(moment: datetime, chance: random.Random) -> datetime:
-    """Move most times at night to the morning."""
+    """Return a time; most times at night are moved to the morning."""
     if moment.hour < _NIGHT_ENDS and chance.random() > _NIGHT_WORK:
         return moment + timedelta(hours=_NIGHT_ENDS)
     return moment

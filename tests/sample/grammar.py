@@ -1,8 +1,8 @@
 """Sentences with choices and gaps, and the facts that fill them: people, places, days and numbers.
 
 ``The [ship|vessel] {ship} lay off {town} for {hours:3-9} hours.`` Brackets contain alternative wordings.
-Braces contain the name of a fact, which is the same throughout a story. The name of a number may be followed
-by its range, ``LEAST-MOST`` or ``LEAST-MOST/STEP``, which applies to this plot only.
+Braces contain the name of a fact, whose value is the same throughout a story. The name of a number may be
+followed by its range, ``LEAST-MOST`` or ``LEAST-MOST/STEP``, which applies to this plot only.
 """
 
 import random
@@ -18,7 +18,7 @@ _ARTICLE = re.compile(r"\b([Aa]) (?=[aeioAEIO8]|1[18]\b)(?!one\b|eu|Eu)")
 
 
 class Fact(NamedTuple):
-    """The words for a fact: at its first mention in a text, at later ones, and in a title."""
+    """The words for a fact: at its first mention in a text, at later mentions, and in a title."""
 
     first: str
     again: str
@@ -64,7 +64,7 @@ def fill(wording: str, facts: Mapping[str, Fact], named: set[str]) -> str:
 def _polish(sentence: str) -> str:
     """Capitalise the first letter, and turn `a` into `an` before vowels; leave Chinese unchanged."""
     sentence = _FIRST_LETTER.sub(lambda start: start[0].upper(), sentence)
-    # The check is faster than the pattern, and most sentences have no `a`.
+    # This check is faster than the pattern, and most sentences do not contain the word `a`.
     return _ARTICLE.sub(r"\1n ", sentence) if "a " in sentence or "A " in sentence else sentence
 
 
@@ -105,7 +105,7 @@ _FOLLOWING_DAYS = 3
 class Facts(dict[str, Fact]):
     """The facts of one story. A fact is drawn on first use; words repeat only after all have been drawn.
 
-    `town2` is another `town`, unless there is a pool named `town2`.
+    The fact `town2` is another `town`, unless there is a pool named `town2`.
     """
 
     def __init__(

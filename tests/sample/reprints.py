@@ -9,20 +9,20 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from tests.sample.grammar import Fact, choose, fill, fill_title, number
 from tests.sample.stories import Story, corpus
 
-# The percentage of reprints with each edit; edits are independent of each other.
+# The percentages of reprints with each kind of edit; edits are independent of each other.
 _OTHER_TITLE, _DRESSED_TITLE = 35, 15
 _OTHER_LEAD, _REWORDED, _ADDED = 18, 20, 10
 _CUT, _BRIEF = 28, 2
 _RAISED = 45
 _WITH_WIRE_LINE, _WITH_OWN_LINE, _WITH_FOOTER = 50, 20, 35
-# The percentage of originals with a misprint, and of their reprints that correct it.
+# The percentage of originals with a misprint, and the percentage of their reprints that correct it.
 _MISPRINTED, _CORRECTED = 25, 50
 
 # Numbers of sentences.
 _BRIEF_LENGTH, _LEAST_AFTER_CUT, _MOST_CUT, _LONGEST_PARAGRAPH = 4, 6, 3, 3
-# The most by which a number grows.
+# The maximum amount by which a number grows.
 _MOST_RAISED = 4
-# Excludes gaps and names, because a misprinted name would look like another name.
+# The pattern excludes gaps and names, because a misprinted name would look like another name.
 _LONG_WORD = re.compile(r"(?<![\w{'])[a-z]{6,}(?![\w}:'])")
 _SOUND_ALIKE = (("的", "地"), ("在", "再"), ("做", "作"), ("已", "己"), ("即", "既"), ("像", "象"))
 
@@ -33,11 +33,11 @@ class Outlet:
 
     name: str
     domain: str
-    # Opens the outlet's own texts.
+    # The line with which the outlet's own texts open.
     line: str
     footers: list[str]
     is_agency: bool
-    # The same for all outlets of a language.
+    # These lists are the same for all outlets of a language.
     wire_lines: list[str]
     titles: list[str]
 
@@ -59,7 +59,7 @@ class _Draft:
     """An article that is being edited."""
 
     title: str
-    # The lead comes first. Gaps are not filled yet.
+    # The sentences, starting with the lead. Their gaps are not filled yet.
     sentences: list[str]
     facts: MutableMapping[str, Fact]
     opening: str = ""
@@ -74,7 +74,7 @@ class Newsroom:
         self._origin = origin
         self._chance = chance
         self._wordings = [sentence.wording for sentence in story.sentences]
-        # The wordings as the original prints them.
+        # The wordings as the original prints them, perhaps with a misprint.
         self._misprinted = list(self._wordings)
         if self._happens(_MISPRINTED):
             place = chance.randrange(len(self._wordings))

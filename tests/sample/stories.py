@@ -1,4 +1,4 @@
-"""Writes stories, each with a plot from the grammar, its own facts, and a choice of sentences."""
+"""Generates stories, each with a plot from the corpus, its own facts, and a choice of sentences."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from typing import Any
 from tests.sample.grammar import Facts, Pool, choose, pools, ranges
 
 LANGUAGES = ("en", "zh")
-# The number of sentences in a story, if its plot has enough.
+# The minimum and maximum numbers of sentences in a story, if its plot has enough.
 _LEAST_SENTENCES, _MOST_SENTENCES = 8, 11
 
 
@@ -52,14 +52,14 @@ class Sentence:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Story:
-    """The content of one story, before it is printed; stories share content only by chance."""
+    """The content of one story before it is printed; stories have content in common only by chance."""
 
     number: int
     plot: Plot
     when: datetime
     facts: Facts
     title: str
-    # The lead comes first.
+    # The sentences, starting with the lead.
     sentences: Sequence[Sentence]
     # Unused templates, of which a reprint may add one.
     spare: Sequence[str]

@@ -1,1 +1,1 @@
-"""Long tests that kill and stop processes, and check that no article is lost, doubled or changed."""
+"""Long tests that kill and pause processes, and check that no article is lost, duplicated or changed."""

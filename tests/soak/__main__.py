@@ -1,7 +1,7 @@
-"""The soak of two sidecars with many feeders: `python -m tests.soak`, or `make soak-sidecars`.
+"""Soak test of two sidecars with many feeders: `python -m tests.soak`, or `make soak-sidecars`.
 
-Exits with status 1 if an article was lost, doubled or changed, if the memory of a sidecar grew, or if a
-sidecar gave an answer that is not documented.
+Exits with status 1 if an article was lost, duplicated or changed, if the memory of a sidecar grew, or if a
+sidecar sent a response that is not documented.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from tests.soak.run import Plan, run
 from tests.soak.stage import Server, Stage, free_port
 
 _FEEDERS = ("python", "enrich", "dedup")
-# One sends thousands of articles at once, the others one at a time.
+# The first kind sends thousands of articles in a request, the second one article in a request.
 _OTHERS = ("huge", "small", "small", "small")
 _EVENTS = (
     (0.10, Stage.kill_owner),
@@ -38,7 +38,7 @@ def main() -> None:
             plan = Plan(
                 articles=options.articles,
                 seconds=60 * options.minutes,
-                # Two of each kind except the last.
+                # Two feeders of each kind in _FEEDERS except the last.
                 feeders=[*_FEEDERS, *_FEEDERS[:-1], *_OTHERS],
                 events=_EVENTS,
                 lease_ttl_s=5.0,

@@ -1,7 +1,7 @@
-"""Two editors and two sidecars at random: `python -m tests.soak.editors`, or `make soak-editors`.
+"""Soak test of two editors and two sidecars: `python -m tests.soak.editors`, or `make soak-editors`.
 
-Editors merge, split, move and undo while articles are fed, processes are killed and stopped, and the forest
-is rebuilt. At the end, stories are compared with an independent model, and all acknowledged articles and
+Editors make random edits while articles are fed, processes are killed and paused, and the forest is
+rebuilt. At the end, stories are compared with an independent model, and all acknowledged articles and
 edits must exist.
 """
 
@@ -35,16 +35,16 @@ TTL_S = 5.0
 _KINDS = ("merge", "merge", "merge", "move", "split", "undo")
 _CHUNK = 10
 _PATIENCE_S = 240.0
-# Short enough that the next edit still finds an article that a stopped sidecar indexes late.
+# So short that the next edit still finds an article that a paused sidecar indexes late.
 _LONGEST_STOP_S = 8.0
 
 
 def edit(url: str, seed: int, pending: str) -> None:
-    """Edit at random until killed; write each request and its result as JSON lines."""
+    """Make random edits until killed; write each request and its result as JSON lines."""
     chance, es = random.Random(seed), Elasticsearch(url)
     editor, request = Editor(es, forest=FOREST), None
     if pending:
-        # The process that sent this request was killed before it had the answer.
+        # The process that sent this request was killed before it received the response.
         request = EditRequest.model_validate_json(pending)
     while True:
         try:
@@ -82,7 +82,7 @@ def _report(**values: object) -> None:
 
 
 class EditorProcess:
-    """A process that edits. When restarted, it repeats the request that has no result yet."""
+    """A process that makes edits. When restarted, it repeats the request that has no result yet."""
 
     def __init__(self, url: str, seed: int) -> None:
         self._url, self._seed, self._pending = url, seed, ""
@@ -144,7 +144,7 @@ class Newsroom:
             each.start()
 
     def run(self, *, minutes: float) -> None:
-        """Disturb the processes at random, and rebuild the forest in the middle."""
+        """Disturb the processes at random; rebuild the forest after half of the time."""
         half, end = time.monotonic() + 30 * minutes, time.monotonic() + 60 * minutes
         is_rebuilt = False
         while time.monotonic() < end:
@@ -163,13 +163,13 @@ class Newsroom:
             sidecar.end()
 
     def check(self) -> None:
-        """Complete the edits of killed editors with one more edit, then look for faults."""
+        """Complete the edits of killed editors by making one more edit, then look for faults."""
         editor = Editor(self._es, forest=FOREST)
         last = editor.history(INDEX).edits[-1]
         editor.edit(INDEX, EditRequest(kind="undo", undoes=last.number), by="the last one")
         edits = editor.history(INDEX).edits
         numbers = {each.request_id: each.number for each in edits}
-        self._fault_if(len(numbers) != len(edits), "a request made two edits")
+        self._fault_if(len(numbers) != len(edits), "one request made two edits")
         self._fault_if([each.number for each in edits] != [*range(1, len(edits) + 1)], "numbers have gaps")
         for each in self._editors:
             lost = [key for key, number in each.acknowledged.items() if numbers.get(key) != number]
@@ -184,7 +184,7 @@ class Newsroom:
         self.counts |= Counter({"edits": len(edits), "articles compared": len(found)})
         self.counts["stories"] = len({each["story"] for each in found.values()})
         self.counts["roots"] = len({each["root"] for each in found.values()})
-        self.counts["articles in a story of another name"] = sum(
+        self.counts["articles in a story not named by their root"] = sum(
             each["story"] != each["root"] for each in found.values()
         )
         self.counts["articles wrong"] = len(wrong)
@@ -234,7 +234,7 @@ class Newsroom:
     def _stop(self) -> None:
         processes: list[EditorProcess | SidecarProcess] = [*self._editors, *self._sidecars]
         one = self._chance.choice(processes)
-        self.counts[f"{'editors' if isinstance(one, EditorProcess) else 'sidecars'} stopped for a while"] += 1
+        self.counts[f"{'editors' if isinstance(one, EditorProcess) else 'sidecars'} paused"] += 1
         with self._stopped(one.process):
             time.sleep(self._chance.uniform(0.5, _LONGEST_STOP_S))
 
@@ -262,7 +262,7 @@ class Newsroom:
 
 
 def run(url: str, *, minutes: float, seed: int) -> list[str]:
-    """Run the soak and print its figures; return the faults."""
+    """Run the soak test and print its figures; return the faults."""
     newsroom = Newsroom(url, seed=seed)
     newsroom.run(minutes=minutes)
     newsroom.check()

@@ -1,8 +1,8 @@
-"""Feeders of many kinds, each in its own process: `python -m tests.soak.feeders` with a `Job` as JSON.
+"""Several kinds of feeders, each in its own process: `python -m tests.soak.feeders JOB`, a `Job` as JSON.
 
-A feeder sends its articles at an even pace, retries articles that were temporarily refused, and ends when all
-are accepted. It writes JSON lines to standard output: how many articles were accepted, and the status of each
-answer that accepted none. `FeederProcess` starts a feeder and reads these lines.
+A feeder sends its articles at an even pace, retries articles that were temporarily refused, and exits when
+all are accepted. It writes JSON lines to standard output: how many articles were accepted, and the status of
+each response that accepted none. `FeederProcess` starts a feeder and reads these lines.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ _MENU = ("Home", "Politics", "Weather", "Sport", "Culture", "Contact us", "Sign 
 _NOTICES = 5
 _SENTENCES = 11
 _WORDS = 11
-# The greatest distance of a version from its story, or of a repetition from its page, in articles.
+# The maximum distance, in articles, of a version from its story, or of a repetition from its page.
 _MOST_BACK = 2_000
 _VERSIONS, _REPEATED = 0.35, 0.03
 
@@ -40,8 +40,8 @@ def articles(count: int, *, seed: int) -> Iterator[dict[str, Any]]:
     """Yield articles with an id, a text, and an address.
 
     About a third are new versions of earlier stories, on any site, and a few repeat a whole page.
-    Versions differ in their words, not only in the surrounding boilerplate. So nearly every page that is not
-    a repetition makes a new node, whose seq shows the place of the page among all arrivals.
+    Versions differ both in their words and in the surrounding boilerplate. So nearly every page that is not
+    a repetition makes a new node, whose seq shows the position of the page among all arrivals.
     """
     for number in range(count):
         chance = random.Random(f"{seed} kind {number}")
@@ -83,9 +83,9 @@ def _sentence(seed: str) -> str:
 
 
 PATIENCE_S = 300.0
-# Requests time out after this many seconds.
+# The timeout of requests.
 _ANSWER_S = 20.0
-# Huge requests take longer.
+# The timeout of huge requests, which take longer.
 _HUGE_ANSWER_S = 120.0
 _BUSY = (429, 502, 503, 504)
 _BUSY_ITEM = (429, 503)
@@ -205,7 +205,7 @@ def _huge(job: Job) -> None:
 
 
 def _small(job: Job) -> None:
-    """Send a request for each article, and report how long it took until the article was accepted."""
+    """Send one request for each article, and report how long it took until the article was accepted."""
     addresses = deque(job.sidecars)
     for each in job.articles():
         own = {key: value for key, value in each.items() if key != "_id"}
@@ -215,7 +215,7 @@ def _small(job: Job) -> None:
 
 
 def _post(job: Job, addresses: deque[str], path: str, body: bytes) -> None:
-    """Send a request until all of it is accepted, first to the sidecar that answered last."""
+    """Send a request until all of it is accepted; begin with the sidecar that responded last."""
     # Each feeder has its own credentials, so the sidecar counts it as a separate caller.
     headers = {"Content-Type": _NDJSON, **urllib3.make_headers(basic_auth=f"{job.file}:x")}
 
@@ -256,7 +256,7 @@ def _actions(job: Job, articles: Iterable[dict[str, Any]]) -> Iterator[dict[str,
 
 
 def _write(client: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
-    """Write with the official helper, with pauses between retries. The client retries without pauses."""
+    """Write with the official helper, and pause between retries; the client retries without pauses."""
     for chunk in _chunks(actions):
         _repeat(functools.partial(_try_write, client, chunk))
         report(fed=len(chunk))
@@ -281,19 +281,19 @@ def _chunks(articles: Iterator[dict[str, Any]], *, size: int = _CHUNK) -> Iterat
 
 
 def _repeat(send: Callable[[], tuple[int, str | None]]) -> None:
-    """Retry until a request succeeds, after the pauses that the server requests."""
+    """Retry until a request succeeds; pause as long as the server asks for."""
     end_s = time.monotonic() + PATIENCE_S
     while True:
         status, retry_after = send()
         if status == 200:
             return
         _require(status in (0, *_BUSY), f"refused with {status}")
-        _require(time.monotonic() < end_s, f"refused for {PATIENCE_S:.0f} s, last with {status}")
+        _require(time.monotonic() < end_s, f"refused for {PATIENCE_S:.0f} s, the last time with {status}")
         time.sleep(float(retry_after or 1))
 
 
 def _reported(status: int, retry_after: str | None) -> tuple[int, str | None]:
-    """Return a sidecar's answer, after reporting it if it is an error. The status 0 means no answer."""
+    """Return the values of a response, after reporting an error. The status 0 means no response."""
     if status >= 400:
         report(status=status, retry_after=retry_after)
     return status, retry_after
@@ -305,7 +305,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _watch(sidecars: list[str]) -> None:
-    """Report each error with which a sidecar answers the official client or the library."""
+    """Report each error response of a sidecar to the official client or the library."""
     plain = elastic_transport.Urllib3HttpNode.perform_request
 
     def watched(node: elastic_transport.Urllib3HttpNode, *args: Any, **options: Any) -> Any:
@@ -329,7 +329,7 @@ _END_S = 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """An answer with which a sidecar refused articles."""
+    """A response with which a sidecar refused articles."""
 
     at_s: float
     kind: str
@@ -339,7 +339,7 @@ class Refused:
 
 @dataclasses.dataclass(frozen=True)
 class Waited:
-    """How long an article waited until it was accepted, and when that was."""
+    """How long an article waited until it was accepted, and when it was accepted."""
 
     until_s: float
     seconds: float

@@ -1,9 +1,9 @@
-"""Odd requests for an hour: `python -m tests.soak.fuzz --minutes 60`, or `make fuzz MINUTES=60`.
+"""Sends odd requests for an hour: `python -m tests.soak.fuzz --minutes 60`, or `make fuzz MINUTES=60`.
 
 The requests go one after the other to a sidecar with pages and to `esdedup serve`, so that the cost of each
-can be measured. Exits with status 1 if a 5xx answer did not come from Elasticsearch, if a request took more
-than two seconds of processor time, if memory grew, if a server did not answer while it was idle, or if an
-article has no root or a forged root.
+can be measured. Exits with status 1 if a 5xx response did not come from Elasticsearch, if a request took more
+than two seconds of processor time, if memory grew, if an idle server did not respond, or if an article has no
+root or a forged root.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from tests.support.sidecar_process import SidecarProcess, running
 # The number of requests between two checks of the servers.
 _ODD, _DESCRIBED, _ODD_PAGES = 150, 25, 25
 _REPORT_S = 30.0
-# The longest request line that Elasticsearch accepts.
+# The length in bytes of the longest request line that Elasticsearch accepts.
 _LONGEST_LINE = 4_096
 _START_S = 60.0
 _ROOT = re.compile(r"~?[0-9a-f]{32}")
@@ -52,18 +52,18 @@ class Indices:
 
     set_up: str = "fuzzed"
     alias: str = "fuzzed-alias"
-    # Set up in the same way; requests for comparison go directly to this index.
+    # An index like `set_up`, to which requests for comparison are sent directly.
     theirs: str = "theirs"
     other: str = "fuzz-plain"
     forest: str = "fuzz-forest"
 
     def elsewhere(self, content: bytes) -> bytes:
-        """Return a request that names `theirs` instead of the index that is checked."""
+        """Return a request with the name `theirs` in place of `set_up`."""
         return content.replace(self.set_up.encode(), self.theirs.encode())
 
 
 class Run:
-    """A sidecar and a server of pages, with checks of their answers and of the articles."""
+    """A sidecar and a server of pages, with checks of their responses and of the articles."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Run:
         others = [indices.other, "none-there"]
         self._odd = OddRequests(chance, set_up=[indices.set_up, indices.alias], others=others)
         self.articles = 0
-        # The requests since the last check, to find the one that wrote a wrong article.
+        # The requests since the last check, to find the request that wrote a wrong article.
         self._recent: deque[tuple[RawRequest, Answer]] = deque(maxlen=_ODD + 2 * _DESCRIBED + _ODD_PAGES)
         (first, *_) = sample.articles(60)
         known = {
@@ -149,15 +149,17 @@ class Run:
         # An incomplete request times out, as documented.
         if answer.status < 500 or (raw.is_broken and answer.status == 504):
             return
-        # The answer is Elasticsearch's. Its answer to a repetition could differ, for example after a timeout.
+        # This response is Elasticsearch's own. A repetition could get a different one, for example after a
+        # timeout.
         if "x-elastic-product" in answer.headers and b"esdedup_" not in answer.body:
             return
-        # Elasticsearch answers HEAD with a body if a line is too long, which is not HTTP.
+        # If the request line is too long, Elasticsearch sends a body even in response to HEAD, which is not
+        # HTTP.
         if raw.method == "HEAD" and answer.status == 502 and len(raw.content) > _LONGEST_LINE:
             return
         theirs = send(self._server, dataclasses.replace(raw, content=self._indices.elsewhere(raw.content)))
         if 0 < theirs.status < 500:
-            watched.fault(f"where Elasticsearch answers {theirs.status} {theirs.body[:200]!r}", raw, answer)
+            watched.fault(f"Elasticsearch responds with {theirs.status} {theirs.body[:200]!r}", raw, answer)
 
     def _check_articles(self) -> None:
         index = self._indices.set_up
@@ -173,14 +175,14 @@ class Run:
                     each.content for each, answer in self._recent if hit["_id"].encode() in answer.body
                 ]
                 self.sidecar.note(f"article {hit['_id']!r} has {hit['_source']!r:.300}: {written!r:.3000}")
-                # Deleted so that it is reported only once.
+                # Delete the article, so that it is reported only once.
                 self._es.options(ignore_status=404).delete(
                     index=index, id=hit["_id"], routing=hit.get("_routing")
                 )
 
 
 def odd_page(chance: random.Random) -> str:
-    """Return a path of the pages with parameters that have odd values."""
+    """Return a path of the pages, with odd values of parameters."""
     paths, names = chance.choice([(each, names.split()) for each, names in PARAMETERS.items()])
     query = "&".join(
         f"{chance.choice(names)}={chance.choice([*VALUES, f'sample-{chance.randrange(60):04d}'])}"
@@ -258,7 +260,7 @@ def report(run: Run, requests_s: float) -> list[str]:
             tell(f"{category:>20}{counts}  {each.worst_cpu_s[category]:.2f} s")
         first, last = each.check_memory()
         tell(f"memory without the forest: {first:,} MiB when warm, {last:,} MiB at the end")
-        tell(f"longest wait for an answer when idle: {each.longest_wait_s:.2f} s")
+        tell(f"longest wait for a response while idle: {each.longest_wait_s:.2f} s")
     tell(f"{run.articles:,} articles, all with a root" if not run.sidecar.faults else "")
     return run.sidecar.faults + run.pages.faults
 
@@ -268,7 +270,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="seed of the requests")
     parser.add_argument(
-        "--version", default=DEFAULT_VERSION, help="of Elasticsearch; 8.19 accepts document types"
+        "--version", default=DEFAULT_VERSION, help="version of Elasticsearch; 8.19 accepts document types"
     )
     options = parser.parse_args()
     # Exit normally on SIGTERM, so that child processes are stopped.

@@ -3,7 +3,7 @@
 import json
 
 FORGED = "f" * 32
-"""The root in forged requests, in the format of a real one."""
+"""The root in forged requests, in the format of a real root."""
 
 
 def request(method: str, target: str | bytes, body: bytes = b"", /, **headers: str) -> bytes:
@@ -49,7 +49,7 @@ def misframed(path: str, body: bytes, hidden: bytes, *, cut: int) -> list[bytes]
     Args:
         path: The path of every request.
         body: The body of every request.
-        hidden: A request that some of them smuggle in.
+        hidden: A request that some of the requests smuggle in.
         cut: The position at which the body is split or truncated.
     """
     start, type_ = (

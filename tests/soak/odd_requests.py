@@ -128,12 +128,12 @@ _ACCEPTS = (
 class RawRequest:
     """The bytes of a request."""
 
-    # Answers are counted by category.
+    # The category by which responses are counted.
     category: str
     content: bytes
-    # Whether the client closes its side of the connection after the bytes.
+    # Whether the client closes its side of the connection after sending the bytes.
     is_ended: bool = False
-    # Whether the bytes are not exactly one request. An answer of 504 after a timeout is correct then.
+    # Whether the bytes are not exactly one request. Then a 504 response after a timeout is correct.
     is_broken: bool = False
 
     @property
@@ -145,7 +145,7 @@ class OddRequests:
     """Draws random requests."""
 
     def __init__(self, chance: random.Random, *, set_up: Sequence[str], others: Sequence[str]) -> None:
-        """Draw requests for indices that were set up, by name or alias, and for other indices."""
+        """Set the indices that requests name: indices that were set up, by name or alias, and others."""
         self._chance = chance
         self._set_up = list(set_up)
         self._others = list(others)
@@ -183,7 +183,7 @@ class OddRequests:
         return str(self._pick([*self._set_up, *self._set_up, *self._others]))
 
     def _quoted(self, name: str) -> str:
-        """Return a name for a path, percent-encoded where needed and sometimes elsewhere."""
+        """Return a name as part of a path, percent-encoded where needed and sometimes elsewhere."""
         raw = name.encode("utf-8", "surrogatepass")
         odd = self._is_rare(6)
         return "".join(
@@ -255,7 +255,7 @@ class OddRequests:
         return self._damaged(b"".join(_json(each) + end for each in lines))
 
     def _damaged(self, body: bytes) -> bytes:
-        """Return a body, mostly unchanged, otherwise with random insertions and deletions."""
+        """Return a body, in most cases unchanged, in others with random insertions and deletions."""
         for _ in range(self._pick([0, 0, 0, 0, 0, 0, 1, 1, 3])):
             at, other = (self._chance.randrange(len(body) + 1) for _ in range(2))
             keys = [place + 1 for place, byte in enumerate(body[:2_000]) if byte in b"{,:["] or [0]

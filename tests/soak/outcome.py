@@ -17,13 +17,13 @@ from tests.support.forests import nodes
 from tests.support.sidecar_process import SidecarProcess
 
 Articles = dict[str, dict[str, Any]]
-# The number of examples that a fault shows.
+# The maximum number of examples that the description of a fault names.
 _MOST_NAMED = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Indices:
-    """The names of the indices that a soak makes."""
+    """The names of the indices that a soak test creates."""
 
     articles: str = "soak"
     forest: str = "soak-forest"
@@ -34,7 +34,7 @@ class Indices:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The outcome of a soak."""
+    """The outcome of a soak test."""
 
     figures: dict[str, int]
     faults: list[str]
@@ -54,7 +54,7 @@ def outcome_of(
         es: A client of Elasticsearch itself.
         given: The articles, by id.
         indices: The names of the indices of articles and of the replay.
-        report: Called with the step that begins.
+        report: Called with the name of each step when it begins.
         name: The name of the object that contains an article's root.
     """
     report("reading the articles")
@@ -72,14 +72,14 @@ def outcome_of(
     faults = {
         "articles missing in the index": sorted(given.keys() - found.keys()),
         "articles indexed but never fed": sorted(found.keys() - given.keys()),
-        "articles with another text": [
+        "articles with a changed text": [
             id_ for id_ in given.keys() & found.keys() if found[id_]["text"] != given[id_]["text"]
         ],
         "articles with fields besides text and dedup": [
             id_ for id_, each in found.items() if each.keys() > {"text", name}
         ],
         "numbers shared by several articles": [str(each) for each, count in numbers.items() if count > 1],
-        "articles with another root than in the replay": [
+        "articles with a different root than in the replay": [
             f"{id_}: {roots[id_]} for {replayed.get(id_)}" for id_ in order if roots[id_] != replayed.get(id_)
         ],
         "violations of the forest": violations,
@@ -101,7 +101,7 @@ def _order(es: Elasticsearch, dedups: Articles, forest: str) -> list[str]:
     """Return the ids of the articles in the order in which their pages first arrived.
 
     An article that was sent again has a later number, but the node that its page made keeps the first number.
-    If several articles have that page, the first of them gets the node's number.
+    If several articles have that page, the first of these articles gets the node's number.
     """
     made: dict[str, int] = {node.page: node.seq for node in nodes(es, forest).values()}
     places: dict[str, int] = {}
@@ -124,22 +124,22 @@ def _replayed(
 _MIB = 1 << 20
 # The time in which a process loads its modules and, as the owner, the forest.
 _WARM_S = 30.0
-# Memory of Python processes varies by this much. A leak in each of 100,000 articles would exceed it.
+# The memory of Python processes varies by this much. A leak with each of 100,000 articles would exceed it.
 _MOST_GROWTH, _SLACK_BYTES = 1.15, 32 * _MIB
 _FOREST = re.compile(rb"^esdedup_forest_memory_bytes\{[^}]*\} (\S+)$", re.MULTILINE)
 _OWNED = re.compile(rb"^esdedup_lease_held\{[^}]*\} 1", re.MULTILINE)
 _ASK_S = 2.0
-# The number of first and of last samples whose median is compared.
+# The median of this many first samples is compared with the median of as many last samples.
 _SOME = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """The memory of a process at one time."""
+    """The memory that a process used at one time."""
 
     at_s: float
     resident_bytes: int
-    # The part used for the forest's nodes and content hashes.
+    # The memory used for the forest's nodes and content hashes.
     forest_bytes: int
     is_owner: bool
 
@@ -160,7 +160,7 @@ class Memory:
         return self.sidecar.process.poll() is None
 
     def take(self, now_s: float) -> None:
-        """Take a sample if the process is alive and answers."""
+        """Take a sample if the process is alive and responds."""
         with contextlib.suppress(OSError, psutil.Error):
             with urllib.request.urlopen(f"{self.sidecar.url}/metrics", timeout=_ASK_S) as answer:
                 metrics = answer.read()
@@ -171,7 +171,7 @@ class Memory:
     def growth(self, since_s: float) -> tuple[Sample, Sample] | None:
         """Return early and late samples that can be compared; None if the process did not live long enough.
 
-        The early one is taken after `since_s`, once the process is warm. Taking over a forest uses memory
+        The early sample is taken after `since_s`, once the process is warm. Taking over a forest uses memory
         that Python keeps, so only samples since the process last gained or lost the forest are used.
         """
         last = self.samples[-1:]
@@ -183,7 +183,7 @@ class Memory:
 
 
 def is_flat(first: Sample, last: Sample) -> bool:
-    """Return whether a process uses about as much memory at the end, without the forest."""
+    """Return whether the memory of a process, without the forest, has grown little."""
     return last.own_bytes <= _MOST_GROWTH * first.own_bytes + _SLACK_BYTES
 
 

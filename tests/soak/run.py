@@ -1,4 +1,4 @@
-"""`run`: the soak of two sidecars with many feeders."""
+"""`run`: a soak test of two sidecars with many feeders."""
 
 import contextlib
 import dataclasses
@@ -20,18 +20,18 @@ from tests.soak.outcome import Indices, Memory, Outcome, is_flat, outcome_of, sh
 from tests.soak.stage import Disruption, Server, Stage
 
 _SAMPLE_S, _REPORT_S = 2.0, 10.0
-# The relative number of articles of a feeder; feeders that send articles one by one get fewer.
+# The relative number of articles that a feeder gets; feeders that send articles one by one get fewer.
 _USUAL_TURNS = 10
 _TURNS = {"small": 1}
-# Limits for the waits of single documents while another feeder sends thousands at once and no disruption is
-# in effect: the median wait and the longest. `make soak-sidecars MINUTES=3 ARTICLES=12000` measured 1.3 s and
+# Maximum waits of single documents, the median and the longest, while another feeder sends thousands at once
+# and no disruption is in effect. `make soak-sidecars MINUTES=3 ARTICLES=12000` measured 1.3 s and
 # 3.3 s, and no 429, on two cores that many other programs were using.
 _USUAL_WAIT_S, _LONGEST_WAIT_S = 2.5, 10.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The plan of a soak."""
+    """The plan of a soak test."""
 
     articles: int
     # The time in which all articles are sent if nothing delays them.
@@ -43,7 +43,7 @@ class Plan:
     lease_ttl_s: float
     seed: int = 1
     indices: Indices = dataclasses.field(default_factory=Indices)
-    # The part of the time after which the memory of a process may not grow any more.
+    # The part of the time after which the memory of a process must not grow any more.
     flat_from: float = 1 / 3
 
 
@@ -54,7 +54,7 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
         plan: The plan.
         folder: A folder for the feeders' files.
         url: The address of Elasticsearch.
-        server: The same Elasticsearch, if the plan kills it.
+        server: The server at this address, if the plan restarts it.
     """
     given = {each["_id"]: each for each in articles(plan.articles, seed=plan.seed)}
     with connect(url) as es:
@@ -95,8 +95,8 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
     if waits_s:
         figures |= {
             "single documents accepted without a disruption": len(waits_s),
-            "ms of their median wait": round(1000 * statistics.median(waits_s)),
-            "ms of their longest wait": round(1000 * max(waits_s)),
+            "ms median wait of these documents": round(1000 * statistics.median(waits_s)),
+            "ms longest wait of these documents": round(1000 * max(waits_s)),
             "single documents answered with 429": refused_small,
         }
     return Outcome(figures, [*faults, *ended, *outcome.faults])
@@ -104,7 +104,7 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
 
 def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: str) -> Iterator[Job]:
     turns = [at for at, kind in enumerate(plan.feeders) for _ in range(_TURNS.get(kind, _USUAL_TURNS))]
-    # Shuffled, so that the articles of a story go to many feeders.
+    # Shuffle, so that the articles of a story go to many feeders.
     random.Random(plan.seed).shuffle(turns)
     for at, kind in enumerate(plan.feeders):
         mine = [each for each, turn in zip(given, itertools.cycle(turns), strict=False) if turn == at]
@@ -123,7 +123,7 @@ def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: 
 
 
 def _waits_s(feeders: list[FeederProcess], disruptions: list[Disruption]) -> list[float]:
-    """Return the waits of single documents that no disruption can have delayed."""
+    """Return the waits of those single documents that no disruption can have delayed."""
     return [
         each.seconds
         for feeder in feeders
@@ -163,15 +163,16 @@ class _Watch:
             thread.join()
 
     def faults(self, flat_from_s: float) -> list[str]:
-        """Return the faults of answers and memory, and print the memory."""
+        """Return faults in responses and in the use of memory, and print the use of memory."""
         found = [
-            f"{each.kind} was answered {each.status}, Retry-After: {each.retry_after}, after "
+            f"{each.kind} got {each.status}, Retry-After: {each.retry_after}, after "
             f"{each.at_s - self._began_s:.0f} s"
             for feeder in self._feeders
             for each in feeder.refused
             if not _is_documented(each, self._stage.disruptions)
         ]
-        # A process that was killed may have been handling a large request, so only living ones are compared.
+        # A process may have been handling a large request when it was killed, so only living processes are
+        # compared.
         for memory in filter(lambda each: each.is_alive, self._memories):
             if (pair := memory.growth(flat_from_s)) is not None:
                 parts = " and ".join(
@@ -193,7 +194,7 @@ class _Watch:
                 each.take(now_s)
             for event in self._stage.disruptions[reported:]:
                 reported += 1
-                _report(f"{event.what}; both sidecars answered {event.until_s - event.from_s:.0f} s later")
+                _report(f"{event.what}; both sidecars responded {event.until_s - event.from_s:.0f} s later")
             if now_s >= reported_s + _REPORT_S:
                 reported_s = now_s
                 self._report_state(now_s)
@@ -208,7 +209,7 @@ class _Watch:
 
 
 def _is_documented(refused: Refused, disruptions: list[Disruption]) -> bool:
-    """Return whether an answer is as documented: a 429 or 503 says when to retry, as a standby always does.
+    """Return whether a response is as documented: a 429 or 503, also of a standby, says when to retry.
 
     A 502 does not: Elasticsearch may have written the articles before it failed, so the client must decide.
     """

@@ -1,4 +1,4 @@
-"""`Stage`: Elasticsearch and two sidecars, which it can kill and stop."""
+"""`Stage`: Elasticsearch and two sidecars, which tests can kill and pause."""
 
 import contextlib
 import dataclasses
@@ -16,13 +16,14 @@ from esdedup import node
 from esdedup.node.distribution import DEFAULT_VERSION
 from tests.support.sidecar_process import SidecarProcess, until
 
-# A disruption may affect answers until this many seconds after its end.
+# A disruption may affect responses until this many seconds after its end.
 _AFTER_S = 15.0
-# Long enough for operations that take some seconds, even on a busy machine.
+# Enough for operations that normally take a few seconds, even on a busy machine.
 _PATIENCE_S = 240.0
-# Below the ports of outgoing connections, one of which could otherwise get the port of a server that is down.
+# These are below the ports of outgoing connections, which could otherwise take the port of a server that is
+# down.
 _PORTS = range(15_000, 32_000)
-# An owner that is stopped for this many times its lease loses the forest.
+# An owner that is paused for this many times its lease loses the forest.
 _LEASES = 2.0
 
 
@@ -39,7 +40,7 @@ def free_port() -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Disruption:
-    """A disruption, and the time from its start until both sidecars answered again."""
+    """A disruption, and the time from its start until both sidecars responded again."""
 
     what: str
     from_s: float
@@ -50,7 +51,7 @@ class Disruption:
         return self.from_s <= at_s <= self.until_s + _AFTER_S
 
     def concerns(self, from_s: float, until_s: float) -> bool:
-        """Return whether the disruption may have delayed anything between two times."""
+        """Return whether the disruption may have delayed requests between two times."""
         return from_s <= self.until_s + _AFTER_S and self.from_s <= until_s
 
 
@@ -104,7 +105,7 @@ class Stage:
             index: The index of the articles.
             forest: The name of the forest.
             lease_ttl_s: The duration of the forest's lease.
-            server: The same Elasticsearch, if it is to be killed.
+            server: The server at `url`, needed only to restart it.
         """
         self._url, self._server, self._ttl_s = url, server, lease_ttl_s
         names = ("--forest", forest, "--index", index)
@@ -132,17 +133,17 @@ class Stage:
             self._await_both()
 
     def stop_standby(self) -> None:
-        """Stop the standby for a while, which does not affect the owner."""
-        with self._disrupting("the standby was stopped and continued"):
+        """Pause the standby for a while, which does not affect the owner."""
+        with self._disrupting("the standby was paused and continued"):
             self._stop(next(each for each in self.living if not each.owns()))
 
     def stop_owner(self) -> None:
-        """Stop the owner for longer than its lease, so that it loses the forest."""
-        with self._disrupting("the owner was stopped and continued"):
+        """Pause the owner for longer than its lease, so that it loses the forest."""
+        with self._disrupting("the owner was paused and continued"):
             self._stop(next(each for each in self.living if each.owns()))
 
     def restart_elasticsearch(self) -> None:
-        with self._disrupting("Elasticsearch was killed and started again"):
+        with self._disrupting("Elasticsearch was killed and restarted"):
             assert self._server is not None
             self._server.kill()
             time.sleep(2.0)
@@ -156,9 +157,9 @@ class Stage:
             try:
                 each.end()
             except subprocess.TimeoutExpired:
-                faults.append("a sidecar did not end after SIGTERM, and was killed")
+                faults.append("a sidecar did not exit after SIGTERM, and was killed")
             if each.process.returncode != 0:
-                faults.append(f"a sidecar ended with {each.process.returncode}: {each.log[-500:]}")
+                faults.append(f"a sidecar exited with {each.process.returncode}: {each.log[-500:]}")
         return faults
 
     def _stop(self, sidecar: SidecarProcess) -> None:
@@ -172,7 +173,7 @@ class Stage:
         return self.sidecars[-1]
 
     def _await_both(self) -> None:
-        """Wait until one sidecar owns the forest and both answer."""
+        """Wait until one sidecar owns the forest and both respond."""
         until(lambda: any(each.owns() for each in self.living), _PATIENCE_S, *self.living)
         for each in self.living:
             until(each.is_alive, _PATIENCE_S, each)

@@ -1,4 +1,4 @@
-"""`Watched`: a server under test, with its use of time and memory, and its faults."""
+"""`Watched`: a server under test, with its use of processor time and memory, and its faults."""
 
 import contextlib
 import dataclasses
@@ -20,14 +20,14 @@ _HANG_S = 60.0
 _MIB = 1 << 20
 # The machine may be busy, so a check is repeated until one attempt passes.
 _ATTEMPTS, _PAUSE_S = 10, 1.0
-# The first fifth of the memory samples is ignored, because the process is still loading.
+# The first 1 / _WARM_PART of the memory samples is ignored, because the process is still loading.
 _WARM_PART = 5
 _MOST_GROWTH, _SLACK_BYTES = 1.15, 48 * _MIB
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """An answer; the status is 0 if there was none, -1 if it timed out."""
+    """A response; the status is 0 if there was no response, and -1 after a timeout."""
 
     status: int
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -35,7 +35,7 @@ class Answer:
 
 
 def send(url: str, raw: RawRequest) -> Answer:
-    """Send the bytes of a request; return the first answer to them."""
+    """Send the bytes of a request; return the first response."""
     parts = urlsplit(url)
     try:
         with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=_HANG_S) as connection:
@@ -61,7 +61,7 @@ class Watched:
         self._process = psutil.Process(pid)
         self.answers: Counter[tuple[str, str]] = Counter()
         self.worst_cpu_s: dict[str, float] = {}
-        # Samples of the memory, without that of the forest.
+        # Samples of the memory, without the memory of the forest.
         self.memory_bytes: list[int] = []
         self.longest_wait_s = 0.0
         self.faults: list[str] = []
@@ -82,13 +82,13 @@ class Watched:
         if took_s > MOST_CPU_S:
             self.fault(f"{took_s:.1f} s of processor time", raw, answer)
         if answer.status < 0:
-            self.fault(f"no answer within {_HANG_S:.0f} s", raw, answer)
+            self.fault(f"no response within {_HANG_S:.0f} s", raw, answer)
         return answer
 
     def fault(self, what: str, raw: RawRequest, answer: Answer) -> None:
-        """Record a wrong answer."""
+        """Record a wrong response."""
         self.note(
-            f"{what}: {raw.category}, {len(raw.content):,} bytes {raw.content[:1_500]!r}, answered "
+            f"{what}: {raw.category}, {len(raw.content):,} bytes {raw.content[:1_500]!r}, response "
             f"{answer.status} {answer.body[:300]!r}"
         )
 
@@ -97,7 +97,7 @@ class Watched:
         tell(f"FAULT {self.faults[-1]}")
 
     def check_is_well(self, *paths: str, forest_bytes: int = 0) -> None:
-        """Check that the process, which is idle, answers at once; sample its memory."""
+        """Check that the idle process responds at once; sample its memory."""
         for path in paths:
             raw = RawRequest("idle", request("GET", path))
             for _ in range(_ATTEMPTS):
@@ -108,7 +108,7 @@ class Watched:
                     break
                 time.sleep(_PAUSE_S)
             else:
-                self.fault(f"wrong or slow answer while idle: {wait_s:.2f} s", raw, answer)
+                self.fault(f"wrong or slow response while idle: {wait_s:.2f} s", raw, answer)
             self.longest_wait_s = max(wait_s, self.longest_wait_s)
         self.memory_bytes.append(self._process.memory_info().rss - forest_bytes)
 

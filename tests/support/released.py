@@ -1,6 +1,6 @@
 """Fixtures with the stored formats of a released version: ``python -m tests.support.released`` writes them.
 
-`write` feeds a server, and saves in a folder the indices, the files written by commands, and results of reads.
+`write` feeds a server, and saves in a folder the indices, the files written by commands, and read results.
 `restore` loads the saved indices into a server. The folder of a released version is never rewritten.
 """
 

@@ -25,7 +25,7 @@ func check(err error) {
 	}
 }
 
-// answered closes a response and returns its status.
+// answered closes a response and returns its status code.
 func answered(answer *esapi.Response, err error) int {
 	check(err)
 	defer answer.Body.Close()

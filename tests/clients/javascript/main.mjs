@@ -9,7 +9,7 @@ const [url, index, file] = process.argv.slice(2);
 const articles = readFileSync(file, "utf8").trim().split("\n").map((line) => JSON.parse(line));
 const es = new Client({ node: url, compression: true });
 
-/** Return the status with which a call fails. */
+/** Return the status code with which a call fails, or null if it succeeds. */
 async function refused(call) {
   try {
     await call;

@@ -12,8 +12,8 @@ from esdedup import Dedup, sample
 
 INDEX = "news"
 PAUSE_S = 60
-# The client retries refused connections, and the helper retries after error answers, since the client
-# does that without a pause. In total, they retry for longer than a sidecar takes to start or to take over.
+# The client retries refused connections, and the helper retries after error responses, since the client would
+# retry these without a pause. In total, they retry for longer than a sidecar takes to start or to take over.
 OF_CLIENT: dict[str, Any] = {
     "retry_on_status": (),
     "retry_on_timeout": True,

@@ -14,7 +14,7 @@ EsdedupError
 ├── ArticleNotFound          no article has the given id                        .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
-├── ServerError              Elasticsearch answered with an error               .status .index
+├── ServerError              Elasticsearch returned an error                    .status .index
 │   ├── ServerUnavailable    the server does not answer, is busy, or is not Elasticsearch
 │   │   └── ServerBusy       the server was too busy for part of a request
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
@@ -77,7 +77,7 @@ class FieldsNotFound(EsdedupError):
         likely: For each of ``text``, ``id``, ``title``, ``time``, ``source`` and ``link`` whose field is
             missing, the field that probably contains it, if there is one.
         articles: How many articles were inspected.
-        index: The index that they were to be written to, if any.
+        index: The index that the articles were to be written to, if any.
     """
 
     index: str | None = None
@@ -160,7 +160,7 @@ class ClockMismatch(EsdedupError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ServerError(EsdedupError):
-    """Elasticsearch answered with an error."""
+    """Elasticsearch returned an error."""
 
     # The HTTP status of the response; None if there was no response.
     status: int | None = None
@@ -192,7 +192,7 @@ class IndexNotReady(ServerError):
 class ForestError(EsdedupError):
     """The forest of clusters cannot be used."""
 
-    # The name of its index.
+    # The name of the forest's index.
     forest: str
 
 
@@ -203,8 +203,8 @@ class ForestMissing(ForestError):
     def of(cls, forest: str) -> "ForestMissing":
         """Return the error for a forest's name."""
         return cls(
-            f"there is no forest {forest!r}. If articles have roots already, rebuild it from them: a new one "
-            "would give later reprints other roots. Otherwise, enriching the first article creates it",
+            f"there is no forest {forest!r}. If articles have roots already, rebuild it from them: a new "
+            "forest would give later reprints other roots. Otherwise, enriching the first article creates it",
             forest=forest,
         )
 
@@ -233,7 +233,7 @@ class RetentionShorter(ForestError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestAhead(ForestError):
-    """The forest's time is in the future, because it was fed under a clock that was ahead."""
+    """The forest's time is in the future, because articles were fed while a clock was ahead."""
 
     # The forest's time, milliseconds since 1970.
     time_ms: int
@@ -249,7 +249,7 @@ class ForestDamaged(ForestError):
 
     # The id of the first document with a flaw.
     document: str
-    # What is wrong with it.
+    # What is wrong with the document.
     flaw: str
 
 
@@ -269,7 +269,7 @@ class ForestOwner:
         since = f"{self.since:%Y-%m-%d %H:%M:%S %Z}"
         if self.released:
             return f"process {self.pid} on {self.host} took it at {since} and has released it"
-        at = "" if self.url is None else f", and takes articles at {self.url}"
+        at = "" if self.url is None else f", and accepts articles at {self.url}"
         return f"process {self.pid} on {self.host} has owned it since {since}{at}"
 
 
@@ -277,7 +277,7 @@ class ForestOwner:
 class ForestBusy(ForestError):
     """Another process owns the forest."""
 
-    # The process that owns it.
+    # The process that owns the forest.
     owner: ForestOwner
 
 
@@ -295,17 +295,17 @@ class ForestMismatch(ForestError):
 
     # The forest's profile label or format; None if the index is not a forest.
     found: str | int | None = None
-    # The expected profile label or format; None if several would do.
+    # The expected profile label or format; None if several are supported.
     supported: str | int | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SidecarError(EsdedupError):
-    """A sidecar refuses articles, or gives an invalid answer."""
+    """A sidecar refuses articles, or returns an invalid response."""
 
     # The sidecar's address, or several addresses, separated by commas.
     address: str
-    # The HTTP status of the answer; None if there was no answer.
+    # The HTTP status of the response; None if there was no response.
     status: int | None = None
 
 

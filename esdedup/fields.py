@@ -85,7 +85,7 @@ class Fields:
     signature = _Written()
     # The order of arrival.
     seq = _Written()
-    # The time of publication, or of arrival if the former is implausible.
+    # The time of publication, or of arrival if the article's date is implausible.
     published = _Written()
     # The number of letters and digits in the visible text.
     length = _Written()
@@ -108,7 +108,7 @@ class EditorialFields(Fields):
 
     @property
     def cluster(self) -> str:
-        """The full name of the field with the story: the root, unless an edit changed it."""
+        """The full name of the field with the story, which is the root unless an edit changed it."""
         return f"{self.dedup}.story"
 
 

@@ -1,4 +1,4 @@
-"""The site of an article, whose boilerplate surrounds the article. Pure.
+"""Determines the site of an article; boilerplate is learned for each site. Pure.
 
 Publishers and sites do not correspond one to one, so the site is the host of the article's address, unless
 articles name their site.
@@ -15,8 +15,9 @@ from zlib import crc32
 from esdedup.fields import Fields, term_of, text_of
 
 _WWW = "www."
-# The beginning of an address, up to its host and port. Browsers accept backslashes as slashes, and no slashes
-# after `http:`. A link without a scheme is relative unless it begins with a domain and a port or path.
+# The beginning of an address, up to its host and port. Browsers treat backslashes as slashes, and
+# accept addresses without slashes after `http:`. A link without a scheme is relative unless it begins with a
+# domain and a port or path.
 _ADDRESSES = (
     re.compile(
         rf"(?:(?:https?|ftp):[/\\]*|[a-z][a-z0-9+.-]*://|[/\\]{{2,}}|(?={re.escape(_WWW)}))([^/\\?#]*)",
@@ -34,7 +35,7 @@ _HOST_NAME = re.compile(r"[^\s/\\:@?#]+\.[^\s/\\:@?#]+")
 # A fragment that names a place in a page. A fragment with a slash is a path, and is kept.
 _PLACE = re.compile(r"#[^/]*$")
 # Parameters that record where a reader came from and do not identify the page. Parameters that identify pages
-# on some sites, such as `source`, are included only if their value is one or two words.
+# on some sites, such as `source`, are treated as tracking only if their value is one or two words.
 _TRACKING = re.compile(
     r"""(?:[?&](?:(?:
         (?:utm|[im]tm|hsa|bsft|gad|guce)_[\w-]+ | at_(?:campaign|custom\d+|link\w*|medium) | wt\.\w+ | wt_z?mc
@@ -50,9 +51,9 @@ _TRACKING = re.compile(
 # The prefix of labels of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
-# The fewest digits in an article's address, or words at its end; sections rarely have so many.
+# The minimum number of digits in an article's address, or of words at its end; sections rarely have so many.
 _FEWEST = 4
-# The longest domain name.
+# The maximum length of a domain name.
 _MOST_CHARACTERS = 253
 
 
@@ -94,7 +95,7 @@ class RawPage(NamedTuple):
 
     text: str
     site: str | None = None
-    # The name of the article on its site: the path of its address, or else its id.
+    # The name of the article on its site: the path of its address or, without one, its id.
     article: str | None = None
     # The bits by which versions are recognised (`Provenance.origin`); 0 if they are not needed.
     origin: int = 0
@@ -113,7 +114,7 @@ class RawPage(NamedTuple):
 
 
 def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
-    """Return the site of an article: the host of its link, or else its source, normalised by `site_name`.
+    """Return the site of an article: the host of its link or, without one, its source (see `site_name`).
 
     If `fields` names a field for the site, only that field is used. None means that the site is unknown.
     """

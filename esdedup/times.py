@@ -64,7 +64,7 @@ _MOST_BITS = 64
 
 @functools.lru_cache
 def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
-    """Return a parser for a field in its mapping's format, or `time_ms`; of several values, the earliest."""
+    """Return a parser, which uses the format or `time_ms`, and returns the earliest of several values."""
     readers = [time_ms] if time_format is None else [*map(_reader, time_format.split("||"))]
 
     def read(value: Any) -> int | None:
@@ -90,7 +90,7 @@ def _reader(name: str) -> Callable[[str], int | None]:
         is_number = re.compile(r"-?\d{1,18}(\.\d*)?").fullmatch
         return lambda text: time_ms(int(Decimal(text) * unit_ms)) if is_number(text) else None
     if name.removeprefix("strict_").startswith(("date", "year", "iso")):
-        # Dates as in emails are equally unambiguous.
+        # Dates in the format of emails are unambiguous too.
         short_ms = _reader("yyyy[-MM]")
         is_short = re.compile(r"-?\d+|.{7}").fullmatch
         return lambda text: short_ms(text) if is_short(text) else time_ms(text)

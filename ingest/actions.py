@@ -1,4 +1,4 @@
-"""Reads articles from bulk actions, and adds the dedup object with the forest's decision to them."""
+"""Reads articles from bulk actions, and adds the dedup object with the forest's decision to the actions."""
 
 import dataclasses
 import hashlib
@@ -33,7 +33,7 @@ BulkAction = dict[str, Any] | str | bytes
 """An action that ``elasticsearch.helpers.bulk`` accepts: a dict, or a document as JSON."""
 
 KNOWN_MS = "_dated_ms"
-"""The key in an action for its article's time as Elasticsearch parsed it; NO_TIME if it parsed none."""
+"""The key in an action for its article's time as parsed by Elasticsearch; NO_TIME if it has none."""
 # The keys of an action that do not belong to its document; Elasticsearch's helpers or this module read them.
 _META = {"_op_type", KNOWN_MS} | {
     *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
@@ -41,19 +41,19 @@ _META = {"_op_type", KNOWN_MS} | {
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
 OPTIONAL = ("fingerprint", "signature", "bands", "page", "part_of", "has_part", "seen", "published")
-"""The fields of the dedup object that some articles lack. Updates merge objects, so they must clear these."""
+"""Dedup fields that some articles lack. Updates merge objects, so they must clear these fields."""
 
 _MISSING = object()
 _TWO_TEXTS = "its doc and its upsert have different texts: use the same text, or index the article whole"
 
 
 class Addition(NamedTuple):
-    """The dedup object to be added to an action, where it replaces all objects that esdedup has written."""
+    """The dedup object to be added to an action, where it replaces all existing objects of esdedup."""
 
     # The object for each part of the action: "source" for a whole document, "doc" and "upsert" for an
     # update, even if its doc serves as the upsert. None removes existing objects and adds nothing.
     parts: Mapping[str, Mapping[str, Any] | None]
-    # The routing that replaces any other; None keeps the action's routing.
+    # The routing to set; None keeps the action's routing.
     routing: str | None = None
 
 
@@ -71,7 +71,7 @@ class ArticleAction:
     # The article's id, or its position among the actions; for messages.
     name: str
     text: str
-    # The article's date, milliseconds since 1970; in an update, the first plausible one of its parts. None
+    # The article's date in milliseconds since 1970; in an update, the first plausible date in its parts. None
     # if there is no plausible date.
     dated_ms: int | None
     # Why the date is implausible; "" if there is no date.
@@ -144,8 +144,8 @@ def read_action(
     `position` is the action's number in the run, from 1, which names an article without an id in messages.
     `now_ms` is the time of the clock.
 
-    If there is nothing to assign, returns an action instead. A deletion is returned as it is. An update
-    without a text sets the time of publication if it contains a date, and loses its values for dedup objects.
+    If there is nothing to assign, returns an action instead. A deletion is returned unchanged. From an update
+    without a text, dedup objects are removed, and if it contains a date, the time of publication is added.
 
     Raises `ArticleRejected` if this is not a bulk action; if the text is missing, or an upsert has none; if
     Elasticsearch could not store the document; if the doc and the upsert of an update have different texts;
@@ -208,11 +208,11 @@ def article_in(
                 parts["doc"] = {"published": dated_ms}
             return Addition(parts) if parts else None
         if index.is_routed_by_root:
-            # The update would miss the article there, or create a second one with the same id.
+            # Without the root as routing, it would miss the article or create a second one with this id.
             raise ArticleRejected(
                 name,
-                f"updates a text in {action['_index']!r}, which is routed by root: with another text the "
-                "article may belong to another shard. Delete it, with its root as routing; index it whole",
+                f"updates a text in {action['_index']!r}, which is routed by root: with another text "
+                "it may belong to another shard. Delete it with its root as routing, then index it again",
             )
     article_id = action.get("_id") and f"{index.name}/{action['_id']}"
     article, *others = articles  # only updates have others
@@ -256,7 +256,7 @@ def addition_to(
     """Return the addition to an article.
 
     `fingerprint` contains the dedup fields of the article's content hash and node, `alphanumerics` is the
-    length of the fingerprinted text, `profile` is a label, and `stories` are those that editors have defined.
+    length of the fingerprinted text, `profile` is a label, and `stories` are defined by editors.
     """
     source, fields = article.action["_source"], article.fields
     root = assignment.root
@@ -303,7 +303,7 @@ def addition_to(
 
 
 def with_addition(action: Mapping[str, Any], added: Addition, objects: tuple[str, ...]) -> dict[str, Any]:
-    """Return a copy of an action with its addition; `objects` are those of the `WritableIndex`."""
+    """Return a copy of an action with its addition; `objects` comes from the `WritableIndex`."""
     changed = dict(action)
     if added.routing is not None:
         changed["routing"] = added.routing
@@ -344,7 +344,7 @@ def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
 
 
 def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
-    """Return an article's id as a string, or `nameless` if it has none; reject ids Elasticsearch rejects."""
+    """Return an article's id as a string, or `nameless` if it has none; reject ids that are not valid."""
     if article_id is None:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":

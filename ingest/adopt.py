@@ -78,7 +78,7 @@ class Adoption(InPlace):
         self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:
-        """Cluster the latest 1,000 articles in memory; return their number and how many repeat another."""
+        """Cluster the latest 1,000 articles in memory; return their number and how many are repeats."""
         latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
         with translated(f"read the latest articles of {self._index!r}", index=self._index):
             answer = patient(self._client).search(
@@ -109,11 +109,11 @@ class Adoption(InPlace):
         Articles that other programs change during the run are not overwritten.
 
         Args:
-            dedup: A `Dedup` with these `fields`. If it uses a sidecar, others may keep feeding the sidecar.
+            dedup: A `Dedup` with these `fields`. If it uses a sidecar, others may use that sidecar too.
             backfill: Take the forest's time from the articles. False takes it from the clock, as sidecars do:
                 adopted articles then count as seen today, and a cluster may span any length of time.
-            learn_first: Learn boilerplate from every 40,000 articles before enriching them.
-            most_per_s: The most articles to enrich a second, greater than 0. None sets no limit.
+            learn_first: Learn boilerplate from each part of 40,000 articles before enriching that part.
+            most_per_s: The maximum number of articles per second, greater than 0. None sets no limit.
             on_read: Called after each request with its number of articles.
         """
         self._set_up(dedup)
@@ -148,7 +148,7 @@ class Adoption(InPlace):
                 )
 
     def _by_time(self) -> Iterator[Hit]:
-        """Yield articles without a root in chronological order, those with a missing or default time last."""
+        """Yield articles without a root in chronological order; a missing or default time sorts last."""
         by_time = {"order": "asc", "missing": "_last", "unmapped_type": "date", "numeric_type": "date"}
         old = {"range": {self.fields.time: {"lt": UNSET_MS[-1].stop, "format": "epoch_millis"}}}
         for query, is_unset in (self._to_do, False), ({"bool": {"filter": [self._to_do, old]}}, True):
@@ -258,20 +258,20 @@ class AdoptionIntoCopies(Adoption):
         """Raise `IndexNotReady` unless an index can be copied completely and its aliases can be moved."""
         flaw, aliases = None, index["aliases"]
         if block_of(index, "read_only", "write") is None:
-            flaw = f"is not read-only: adopt it where it is, or block writes first (PUT {name}/_block/write)"
+            flaw = f"is not read-only: adopt it in place, or block writes first (PUT {name}/_block/write)"
         elif aliases and block_of(index, "read_only"):
             only = '{"index.blocks": {"write": true, "read_only": false}}'
             flaw = f"blocks changes to its aliases (index.blocks.read_only): PUT {name}/_settings {only}"
         elif is_set_up(index["mappings"], given=None):
             flaw = "was set up already: leave it out"
         elif vector := _VECTOR.search(json.dumps(index["mappings"])):
-            flaw = f"has vectors ({vector[1]}), which Elasticsearch may not return: adopt it where it is"
+            flaw = f"has vectors ({vector[1]}), which Elasticsearch may not return: adopt it in place"
         if flaw is not None:
             raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
         self._mapping_of_copy(name, index)
 
     def _mapping_of_copy(self, name: str, index: dict[str, Any]) -> dict[str, Any]:
-        """Return the mapping of a copy, which records the index it was made from; empty without a copy."""
+        """Return the mapping of a copy, which records the index it was made from; empty if it is missing."""
         check_index_name(copy := name + self._suffix)
         with translated(f"look for the index {copy!r}", index=copy):
             found = dict(patient(self._client).options(ignore_status=404).indices.get(index=copy))

@@ -29,7 +29,7 @@ from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
 
-# Articles are decided in parts of this size, each while the part before it is written.
+# Articles are assigned in parts of this size; each part is assigned while the previous one is written.
 _PART = 512
 
 
@@ -91,10 +91,10 @@ class Assigner:
     def assign(
         self, articles: Sequence[ArticleAction], *, store: Store, now_ms: int, stories: Stories = NO_STORIES
     ) -> Future[None]:
-        """Decide articles in order of arrival; `stories` are those that editors have defined.
+        """Assign articles in order of arrival; `stories` are defined by editors.
 
-        The future is done once the decisions are durable, and must be awaited before they are used. If they
-        could not be written, it raises the error.
+        The future is done once the assignments are durable, and must be awaited before they are used. If the
+        assignments could not be written, awaiting it raises the error.
         """
         written = completed()
         for start in range(0, len(articles), _PART):
@@ -103,7 +103,7 @@ class Assigner:
         return written
 
     def look_up(self, text: str, *, site: str | None, store: Store, now_ms: int) -> Assignment:
-        """Return the decision for a text as if it arrived now, without changing the forest.
+        """Return the assignment that a text would get if it arrived now, without changing the forest.
 
         Raises `TextFailed` if the text triggers a bug in the core.
         """

@@ -24,7 +24,7 @@ from esdedup.reading.reader import AsyncReader
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# How many batches may wait for a sidecar at the same time. Without a sidecar, one is decided at a time.
+# How many batches may wait for a sidecar at a time. Without a sidecar, one batch is assigned at a time.
 _THREADS = 8
 
 
@@ -43,12 +43,12 @@ def _in_thread(
 def _as_dedup(
     init: Callable[Concatenate[Dedup, Elasticsearch, _Params], None],
 ) -> Callable[Concatenate["AsyncDedup", AsyncElasticsearch, _Params], None]:
-    """Turn the constructor of `Dedup` into that of `AsyncDedup`, which differs in the client."""
+    """Turn the constructor of `Dedup` into the one of `AsyncDedup`, which takes an asynchronous client."""
 
     def as_dedup(
         self: "AsyncDedup", client: AsyncElasticsearch, *args: _Params.args, **settings: _Params.kwargs
     ) -> None:
-        """Create a feeder with an asynchronous client, which the caller closes; see `Dedup`."""
+        """Create a feeder with an asynchronous client, which the caller must close; see `Dedup`."""
         check_type("client", client, AsyncElasticsearch, taker="AsyncDedup")
         self._blocking = blocking_twin(client)
         self._dedup = Dedup.__new__(Dedup)

@@ -81,7 +81,7 @@ def batches(
 
     With `flush_interval_s`, a batch is also complete this many seconds after its first item arrived. A
     separate thread then reads `items`, at most one batch ahead, and an empty list is yielded before each wait
-    for an incomplete batch. Without it, every batch but the last is full.
+    for an incomplete batch. Without `flush_interval_s`, every batch but the last is full.
     """
     if flush_interval_s is not None:
         yield from _Reader(items, most=most, size_of=size_of, flush_interval_s=flush_interval_s).batches()
@@ -164,7 +164,7 @@ async def async_batches(
     size_of: Callable[[_Item], int],
     flush_interval_s: float | None = None,
 ) -> AsyncGenerator[list[_Item], None]:
-    """Do the same as `batches` in the event loop; with `flush_interval_s`, a task reads `items`."""
+    """Yield batches as `batches` does, in the event loop; with `flush_interval_s`, a task reads `items`."""
     filling = Filling[_Item](most=most, size_of=size_of)
     if flush_interval_s is None:
         async for item in _awaited(items):

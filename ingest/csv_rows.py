@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 # The number and content of a line.
 _Line = tuple[int, bytes]
 _DELIMITERS = ",;\t|"
-# A first line is not a header if it exceeds this, or if a name is a number or contains a bracket or a quote.
+# A longer first line is not a header.
 _LONGEST_HEADER_BYTES = 10_000
+# A first line is not a header if one of its names is a number, or contains a bracket or a quote.
 _NAME = re.compile(r'(?![\d.+-]+$)[^{}\[\]"<>]{0,100}')
-# The most lines of one row: longer than any book, but small enough to hold in memory.
+# The maximum number of lines in a row: more than any book has, but few enough to hold in memory.
 _MOST_LINES = 100_000
 
 

@@ -9,7 +9,7 @@ from esdedup.times import DAY_MS
 _MAX_AHEAD_MS = DAY_MS
 # Ten years: old articles are sometimes fed without `backfill`, but few archives go back further.
 MAX_AGE_MS = 3_653 * DAY_MS
-# Seconds since 1970 for the years 1885 to 2054, if they are mistaken for milliseconds.
+# The range of times in seconds since 1970, from 1885 to 2054, if they are mistaken for milliseconds.
 _NEAR_1970_MS = range(-31 * DAY_MS, 31 * DAY_MS)
 # Days since 1970: everything up to the epoch of Windows, which predates newspapers; then the epochs of SQL
 # Server, of OLE, spreadsheets and other databases, of Mac OS, and of Unix.
@@ -21,8 +21,8 @@ _LONGEST_FORM = 40
 _MOST_BITS = 64
 UNDERSTOOD = (
     "ISO 8601, dates as in emails and feeds (Sat, 21 Nov 2026 08:00:00 GMT) and milliseconds since 1970 are "
-    "understood, or the format in the field's mapping, such as epoch_second; with other dates, clusters do "
-    "not expire when they should"
+    "understood, as is the format in the field's mapping, such as epoch_second; with other dates, clusters "
+    "do not expire when they should"
 )
 
 
@@ -43,7 +43,8 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
 def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> int | None:
     """Return an article's time of publication, milliseconds since 1970; None if its arrival has no time.
 
-    This is the date, unless it is more than a day after the arrival or, without `backfill`, ten years before.
+    Returns the arrival instead of a date that is missing, more than a day after the arrival, or, without
+    `backfill`, more than ten years before it.
     """
     arrival = None if arrived_ms == NO_TIME else arrived_ms
     if dated_ms is None or arrival is None:

@@ -46,7 +46,7 @@ class Dedup(Closing):
     The forest, which stores the clusters, lives in the same Elasticsearch. Enriching the first article opens
     the forest and acquires its lease; `close` releases it. Threads may share a `Dedup`; their batches are
     assigned one after another. Processes may not share one, even after a fork: only one process at a time may
-    feed a forest. To feed from several, run `esdedup sidecar` and give each a `Dedup` with its address.
+    feed a forest. To feed it from several, run `esdedup sidecar`, and pass its address to each `Dedup`.
 
     Raises:
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
@@ -117,7 +117,7 @@ class Dedup(Closing):
             sidecar: The address of a sidecar, such as ``http://localhost:9500``, or of several, one of which
                 owns the forest. The owner assigns the articles, and receives the client's credentials, as
                 Elasticsearch does. The forest's settings then belong to the sidecar and cannot be given here;
-                the profile and the name of the forest must be the same.
+                the profile and the forest's name must match the sidecar's.
             sidecar_token: The token that the sidecars require in the header `X-Esdedup-Token`.
             sidecar_ca_certs: A file or directory with the certificate authority of the sidecars.
             sidecar_patience_s: How long to retry a batch while no sidecar accepts it, for example after one
@@ -324,8 +324,8 @@ class Dedup(Closing):
                 article's path or id; without both, passages that a site repeats in all its articles may never
                 be learned. `Maintenance.texts` yields the texts of an index, and a rejection for each article
                 without a text.
-            on_rejected: Called for each item that is not a text; the default logs a warning.
-            on_learned: Called after each batch with its numbers of new and of previously seen pages.
+            on_rejected: Called for each item without a valid text; the default logs a warning.
+            on_learned: Called after each batch with the numbers of new and of previously seen pages.
 
         Returns:
             How many pages had not been seen before.

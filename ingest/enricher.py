@@ -25,18 +25,18 @@ OnRejected = Callable[[ArticleRejected], None]
 OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
 _Outcome = ArticleAction | dict[str, Any] | Exception
-"""An article; an action without one, which is yielded as it is; or an error: the rejection of an article, or
-the failure that ends the run."""
+"""An article; an action without an article, which is yielded unchanged; or an error: the rejection of an
+article, or the failure that aborts the run."""
 
 
 class Enricher:
     """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
 
-    `assign` decides articles, and returns once the decisions are durable. `check_process` raises an error in
-    a forked process. `max_text_length` is the limit of the profile.
+    `assign` assigns articles, and returns once the assignments are durable. `check_process` raises an error
+    in a forked process. `max_text_length` is the profile's.
 
     `check_index` is called for each index of a batch, and for all indices again at the end: a bulk request
-    recreates an index that was deleted meanwhile, but without its mapping. The other parameters are those of
+    recreates an index that was deleted during the run, but without its mapping. For the other parameters, see
     `Dedup.enrich`.
     """
 
@@ -112,8 +112,8 @@ class Enricher:
         return [*(each for each in read if isinstance(each, ArticleRejected)), self._failure]
 
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
-        """Yield the actions of a batch that can be written; then raise the error that ended it, if any."""
-        # The caller may have forked since; the actions belong to the parent.
+        """Yield the actions of a batch that can be written; then raise the error that aborted it, if any."""
+        # The caller may have forked since the last batch; the actions belong to the parent.
         self.check_process()
         process = os.getpid()
         for outcome in outcomes:
@@ -169,7 +169,7 @@ def check_again(check: Callable[[str], object], index: str) -> None:
             raise  # closed
         raise IndexNotReady(
             f"the index {index!r} was deleted or changed while articles were written to it ({error}): delete "
-            "the present index, set it up, and index the articles again",
+            "the current index, set it up, and index the articles again",
             status=error.status,
             index=index,
             missing_fields=error.missing_fields,

@@ -18,8 +18,8 @@ from esdedup.likely_fields import fields_not_found
 
 _UNSORTED = 100_000
 _GENERATION = 5_000_000
-"""The ids in each of two generations, at 8 bytes each, so the latest 5 to 10 million ids are remembered."""
-# The most articles to search for a text and an id; all of them are in memory.
+"""The number of ids in each of two generations, 8 bytes each; the latest 5 to 10 million ids are kept."""
+# The limits on the articles that are searched for a text and an id, all of which are in memory.
 _MOST_ARTICLES = 100
 _MOST_BYTES = 40_000_000
 _ID = "id"
@@ -32,7 +32,7 @@ class FileArticle:
     # ``FILE:LINE``.
     place: str
     id: str
-    # The document, without the field of the id unless that is one of its `Fields` too, such as the link.
+    # The document. The id's field is removed, unless it is also one of the `Fields`, such as the link.
     article: dict[str, Any]
     # The size of the original object in the file.
     size_bytes: int
@@ -54,7 +54,7 @@ def read_articles(
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ReadArticle]:
-    """Yield the articles of files in order, and a rejection for each that is unreadable or repeats an id.
+    """Yield the articles of files in order, and a rejection for each unreadable article or repeated id.
 
     Only the latest ids, at least 5 million, are compared. Raises the errors of `check_fields`.
     """
@@ -103,7 +103,7 @@ def text_batches(
 
 
 class SeenIds:
-    """Remembers the latest ids: at least 5 million, in some 100 MB."""
+    """Remembers the latest ids: at least 5 million, in about 100 MB."""
 
     def __init__(self, *, generation: int = _GENERATION, unsorted: int = _UNSORTED) -> None:
         """Remember at least `generation` ids; the latest `unsorted` ids take about 70 bytes each."""
@@ -136,7 +136,7 @@ def _contains(keys: "array.array[int]", key: int) -> bool:
 def check_fields(
     records: Iterator[FileRecord | ArticleRejected], fields: Fields, *, id_field: str
 ) -> Iterator[FileRecord | ArticleRejected]:
-    """Yield the records; raise `FieldsNotFound` if the first ones all lack a text, or all lack an id."""
+    """Yield the records; raise `FieldsNotFound` if the first records all lack a text or an id."""
     head: list[FileRecord] = []
     size_bytes = 0
     missing = {"text": fields.text, _ID: id_field}

@@ -36,9 +36,9 @@ _Decided = dict[Place, tuple[Place, dict[str, int]]]
 log = logging.getLogger("esdedup")
 
 _TOO_WIDE = (
-    "the index template %s applies to other indices too, such as %s, so it is not changed. To add one for "
-    "these only: curl -X PUT $ELASTICSEARCH_URL/_index_template/%s-esdedup -H Content-Type:application/json "
-    "-d '%s' && esdedup setup %s-esdedup --template%s"
+    "the index template %s applies to other indices too, such as %s, so it is not changed. To add one "
+    "for these indices: curl -X PUT $ELASTICSEARCH_URL/_index_template/%s-esdedup "
+    "-H Content-Type:application/json -d '%s' && esdedup setup %s-esdedup --template%s"
 )
 _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
@@ -64,7 +64,7 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
 class InPlace(Run):
     """A run that enriches the articles of some indices in place.
 
-    The articles themselves record the progress: after a run was killed, the next run continues.
+    Progress is recorded in the articles: if a run is killed, the next run continues where it stopped.
 
     Raises:
         ForestError: The target forest is owned by another process, or has another profile.
@@ -100,7 +100,7 @@ class InPlace(Run):
         return {"bool": {"must_not": {"exists": {"field": self.fields.root}}}}
 
     def _indices(self) -> dict[str, dict[str, Any]]:
-        with translated(f"look at {self._index!r}", index=self._index):
+        with translated(f"inspect {self._index!r}", index=self._index):
             indices = patient(self._client).indices
             found = dict(indices.get(index=self._index, expand_wildcards=("open", "closed")))
         if not found:
@@ -111,7 +111,7 @@ class InPlace(Run):
             patterns, own = self._index.split(","), each["aliases"]
             seen = [it for it in (name, *own) if any(fnmatch.fnmatchcase(it, every) for every in patterns)]
             if seen and all(_PART & own.get(it, {}).keys() for it in seen):
-                flaw = f"is used whole, but the alias {seen[0]!r} shows a part of it: name the index"
+                flaw = f"would be read whole, but the alias {seen[0]!r} selects a part of it: name the index"
                 raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
             if cut := {"includes", "excludes"} & each["mappings"].get("_source", {}).keys():
                 flaw = f"stores incomplete articles (`_source` has `{min(cut)}`): updates would lose fields"
@@ -128,8 +128,8 @@ class InPlace(Run):
                 )
             if is_routed_by_root(each["mappings"]):
                 raise IndexNotReady(
-                    f"the index {name!r} is routed by root, so its articles cannot be enriched where they "
-                    "are: index them again",
+                    f"the index {name!r} is routed by root, so its articles cannot be enriched in place: "
+                    "index them again",
                     index=name,
                 )
 

@@ -43,7 +43,7 @@ def refuse_unstorable(value: object, *, name: str) -> None:
 
 
 def size_of(value: object) -> int:
-    """Estimate the size of a value in memory, in bytes, ignoring levels beyond the greatest depth."""
+    """Estimate the size of a value in memory, in bytes, ignoring levels beyond the maximum depth."""
     if value.__class__ is dict and (
         strings := _strings_in_flat(cast(Mapping[object, object], value).get("_source"))
     ):

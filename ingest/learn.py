@@ -26,11 +26,11 @@ log = logging.getLogger("esdedup")
 _Read = TypeVar("_Read")
 
 LOOK_AHEAD_PAGES = 40_000
-"""How many pages of a file are learned from before they are assigned: half as many as the learner is certain
-to remember, unless they are very long. After a longer first pass, it would have forgotten the first pages."""
+"""How many pages of a file are learned from before they are assigned: half the number that the learner is
+certain to remember, unless pages are very long. In a longer part, it would forget the first pages."""
 
 OnLearned = Callable[[int, int], None]
-"""Called after each batch of pages with its numbers of new and of previously seen pages."""
+"""Called after each batch of pages with the numbers of new and of previously seen pages."""
 
 
 def learn(

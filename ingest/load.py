@@ -44,7 +44,7 @@ class RunSummary(pydantic.BaseModel, frozen=True):
     boilerplate_letters: int
     # Written articles without a date, or with an implausible one.
     undated: int
-    # Without backfill: written articles with an implausibly old date, which count as published on arrival.
+    # Without backfill: written articles with an implausibly old date, treated as published on arrival.
     too_old: int
     seconds: float
 

@@ -1,4 +1,4 @@
-"""Migrates articles to another forest: fills a second object next to the present one, then swaps the two."""
+"""Migrates articles to another forest: writes a second `dedup` object, then switches the index to it."""
 
 import collections
 import contextlib
@@ -41,7 +41,7 @@ from esdedup.elastic.stories import read_edits
 from esdedup.errors import ArticleRejected, ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import Fields, value_of
 
-# A pass over at most this many articles takes a second or two, so the migration has caught up.
+# After a pass over at most this many articles, which takes a second or two, a run has caught up.
 _FEW = 5_000
 _COMPARED_AT_ONCE = 5_000
 _NAMES_AT_ONCE = 50
@@ -50,7 +50,7 @@ _NAMES_AT_ONCE = 50
 class Migration(InPlace):
     """Gives articles the roots of another forest, and switches their indices to it.
 
-    Articles fed during the migration still go to the present forest; a later pass finds them by their `seq`.
+    Articles fed during the migration still go to the current forest; a later pass finds them by their `seq`.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class Migration(InPlace):
 
         Args:
             client: An Elasticsearch client, which the caller must close.
-            index: An index, alias, pattern or data stream, or several, which select all the forest's indices.
-            to: The new forest; the first article creates it.
-            forest: The present forest, which may have any profile or format, or may have been deleted. None
+            index: An index, alias, pattern, data stream or list of these that covers the forest's indices.
+            to: The new forest; `run` creates it if it does not exist.
+            forest: The current forest, which may have any profile or format, or may have been deleted. None
                 means the forest recorded in the indices, or ``esdedup-forest``.
             on_rejected: Called for each article that cannot be enriched, which stays unchanged.
 
         Raises:
             IndexBlocked: An index is read-only.
-            IndexNotReady: No such index was set up; or an index is routed by root, belongs to a third forest,
+            IndexNotReady: No index was set up; or an index is routed by root, belongs to a third forest,
                 or is being migrated to one.
             SettingError: The forests have the same name, or all the indices already belong to the new one.
         """
@@ -83,36 +83,37 @@ class Migration(InPlace):
         self._to = to
         indices = self._set_up(self._indices())
         self._refuse_unwritable(indices)
-        # Indices that an earlier run has not switched.
+        # `current` leaves out indices that an earlier run has switched.
         mappings = {name: each["mappings"] for name, each in indices.items()}
-        present = {name: each for name, each in mappings.items() if saved_forest(each) != to}
-        self.forest = forest_of(present, given=forest)
+        current = {name: each for name, each in mappings.items() if saved_forest(each) != to}
+        self.forest = forest_of(current, given=forest)
         if to == self.forest:
-            raise SettingError(f"both forests have the name {to!r}: articles migrate to a different forest")
-        if not present:
+            raise SettingError(f"the current forest is named {to!r} too: name a different new forest")
+        if not current:
             raise SettingError(f"the indices of {index!r} belong to the forest {to!r} already")
-        begun = {name: following for name, each in present.items() if (following := next_object(each))}
+        begun = {name: following for name, each in current.items() if (following := next_object(each))}
         for name, following in begun.items():
             if following.forest != to:
                 reason = f"the index {name!r} is being migrated to the forest {following.forest!r}"
                 raise IndexNotReady(f"{reason}: finish that migration first", index=name)
-        self._present = fields_of(present, given=None)
-        latest = {"latest": {"max": {"field": self._present.seq}}}
+        self._current = fields_of(current, given=None)
+        latest = {"latest": {"max": {"field": self._current.seq}}}
         found = execute(patient(client), aggregate(index, {"match_all": {}}, latest))["latest"]["value"]
-        free = _free_name(self._present.dedup, mappings.values())
+        free = _free_name(self._current.dedup, mappings.values())
         new = NextObject(dedup=free, forest=to, since_seq=int(found or 0))
         self._next = next(iter(begun.values()), new)
-        self.fields = dataclasses.replace(self._present, dedup=self._next.dedup)
+        self.fields = dataclasses.replace(self._current, dedup=self._next.dedup)
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
         self.templates = self._templates(indices)
-        # The sources of articles that are being enriched, and the present values last found to differ.
+        # The sources of articles that are being enriched; and each article's content hash and time when they
+        # were last found to differ from those in its new object.
         self._read: dict[Place, dict[str, Any]] = {}
         self._differing: dict[Place, list[Any]] = {}
 
     @property
     def retention(self) -> timedelta | None:
-        """The retention of the present forest; None if it is missing or unreadable to this version."""
+        """The retention of the current forest; None if it is missing or this version cannot read it."""
         with contextlib.suppress(ForestMismatch, ForestMissing):
             status = ForestIndex.find(self._client, self.forest).status()
             return timedelta(milliseconds=status.aging.retention_ms)
@@ -125,11 +126,11 @@ class Migration(InPlace):
         most_per_s: float | None = None,
         on_read: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Give the articles the new forest's roots, until the run has caught up with articles fed meanwhile.
+        """Give the articles the new forest's roots, including most articles that are fed during the run.
 
         Args:
             dedup: A `Dedup` with these `fields` and the new forest.
-            most_per_s: The most articles to enrich a second, greater than 0. None sets no limit.
+            most_per_s: The maximum number of articles per second, greater than 0. None sets no limit.
             on_read: Called after each request with its number of articles.
         """
         dedup.open()  # creates the new forest before an index names it
@@ -146,18 +147,18 @@ class Migration(InPlace):
     ) -> None:
         """Enrich articles fed since `run`, and switch the indices and their templates to the new forest.
 
-        Meanwhile, nobody can feed or edit the present forest; afterwards, these indices cannot be fed to it.
-        Readers see the old roots until the switch, and the new ones within ten seconds of it.
+        During the call, nobody can feed or edit the current forest; afterwards, it takes no articles of these
+        indices. Readers see the old roots until the switch, and the new ones within ten seconds of it.
 
         Args:
             dedup: As for `run`.
-            wait_s: How long to wait while another process owns the present forest.
-            drop_edits: Switch even if this discards editors' edits of the present forest.
+            wait_s: How long to wait while another process owns the current forest.
+            drop_edits: Switch even if this discards edits in the current forest.
             on_read: As for `run`.
 
         Raises:
-            ForestBusy: Another process owns the present forest, even after the wait.
-            SettingError: The present forest has edits.
+            ForestBusy: Another process owns the current forest, even after the wait.
+            SettingError: The current forest has edits.
         """
         client = patient(self._client)
         with self._nobody_feeding(wait_s):
@@ -177,7 +178,7 @@ class Migration(InPlace):
                 meta = meta_with_fields(each["mappings"], self.fields, forest=self._to)
                 by_meta[json.dumps(meta, sort_keys=True)].append(name)
             are_alike = len(by_meta) == 1 and len(indices) == len(ready)
-            with translated(f"change {self._index!r} over", index=self._index):
+            with translated(f"switch {self._index!r} to the forest {self._to!r}", index=self._index):
                 # The server switches all indices of a request atomically, but their metadata must be equal.
                 for kept, names in sorted(by_meta.items(), key=lambda item: -len(item[1])):
                     for some in [[self._index]] if are_alike else chunks(names, _NAMES_AT_ONCE):
@@ -186,11 +187,11 @@ class Migration(InPlace):
     def _pass(
         self, dedup: Dedup, *, since_seq: int | None, most_per_s: float | None, on_read: Callable[[int], None]
     ) -> int:
-        """Enrich articles that lack a new root or changed (after `since_seq`, if given); return how many."""
+        """Enrich articles that lack a new root, or changed after `since_seq` (if given); return how many."""
         read = self._counts["read"]
         self._prepare()
         execute(patient(self._client), refresh(self._index))
-        in_order = self._hits(self._to_do, {self._present.seq: {"order": "asc", "unmapped_type": "long"}})
+        in_order = self._hits(self._to_do, {self._current.seq: {"order": "asc", "unmapped_type": "long"}})
         for hits in (in_order, self._changed(since_seq)):
             self._enrich(dedup, hits, backfill=True, most_per_s=most_per_s, on_read=on_read)
         return self._counts["read"] - read
@@ -217,7 +218,7 @@ class Migration(InPlace):
 
     @contextlib.contextmanager
     def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
-        """Hold the lease of the present forest, if it exists, and block edits; unblock them on errors."""
+        """Hold the lease of the current forest, if it exists, and block edits; unblock them on errors."""
         client = patient(self._client)
         with translated(f"look for the forest {self.forest!r}", index=self.forest):
             if not client.indices.exists(index=self.forest):
@@ -236,19 +237,19 @@ class Migration(InPlace):
 
     @property
     def _to_do(self) -> Query:
-        enriched = [{"exists": {"field": self._present.root}}, {"terms": {"_index": sorted(self._prepared)}}]
+        enriched = [{"exists": {"field": self._current.root}}, {"terms": {"_index": sorted(self._prepared)}}]
         return {"bool": {"filter": enriched, "must_not": {"exists": {"field": self.fields.root}}}}
 
     def _changed(self, since_seq: int | None) -> Iterator[Hit]:
         """Yield articles whose text or time has changed since their new object was written."""
-        present, new = self._present, self.fields
-        pairs = [(f"{present.dedup}.{each}", f"{new.dedup}.{each}") for each in ("page", "published")]
-        filters: list[Query] = [{"exists": {"field": new.root}}, {"exists": {"field": present.root}}]
+        current, new = self._current, self.fields
+        pairs = [(f"{current.dedup}.{each}", f"{new.dedup}.{each}") for each in ("page", "published")]
+        filters: list[Query] = [{"exists": {"field": new.root}}, {"exists": {"field": current.root}}]
         if since_seq is not None:
-            filters.append({"range": {present.seq: {"gt": since_seq}}})
+            filters.append({"range": {current.seq: {"gt": since_seq}}})
         body: Query = {
             "query": {"bool": {"filter": filters}},
-            "sort": [{present.seq: {"order": "asc", "unmapped_type": "long"}}],
+            "sort": [{current.seq: {"order": "asc", "unmapped_type": "long"}}],
             "size": _COMPARED_AT_ONCE,
             "_source": False,
             "docvalue_fields": [*itertools.chain.from_iterable(pairs)],
@@ -264,13 +265,13 @@ class Migration(InPlace):
                     differing[hit["_index"]].append(hit["_id"])
             for name, ids in differing.items():
                 these = [{"term": {"_index": name}}, {"ids": {"values": ids}}]
-                yield from self._hits({"bool": {"filter": these}}, {present.seq: {"order": "asc"}})
+                yield from self._hits({"bool": {"filter": these}}, {current.seq: {"order": "asc"}})
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         """Return an article's action, dated with the forest's time at its arrival."""
         source = hit["_source"]
         self._read[place_of(hit)] = source
-        seen = value_of(source, f"{self._present.dedup}.seen")
+        seen = value_of(source, f"{self._current.dedup}.seen")
         return super()._action(hit) | ({} if seen is None else {KNOWN_MS: seen})
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
@@ -279,7 +280,7 @@ class Migration(InPlace):
         The new object replaces an earlier one and keeps the article's time of publication.
         """
         source, name = self._read.pop(place_of(action)), self.fields.dedup
-        published = value_of(source, self._present.published)
+        published = value_of(source, self._current.published)
         added = dict.fromkeys(OPTIONAL) | action["_source"][name] | {"published": published}
         if not any(key.startswith(f"{name}.") for key in source):
             return super()._written_as(action | {"_source": {name: added}})
@@ -287,7 +288,7 @@ class Migration(InPlace):
         return with_addition(whole, Addition({"source": added}), (name,))
 
 
-def _free_name(present: str, mappings: Iterable[dict[str, Any]]) -> str:
-    stem, found = re.sub(r"_\d+$", "", present), list(mappings)
+def _free_name(current: str, mappings: Iterable[dict[str, Any]]) -> str:
+    stem, found = re.sub(r"_\d+$", "", current), list(mappings)
     names = (f"{stem}_{number}" for number in itertools.count(2))
     return next(name for name in names if not any(mapping_of(each, name) for each in found))

@@ -120,8 +120,8 @@ class Owner(Closing):
     """The single writer of a forest, used by `Dedup` and by the sidecar.
 
     The first call acquires the forest's lease; so does the first call after the lease was released or lost.
-    Threads may share an owner; batches are decided one after another. `address` is where this process accepts
-    articles from others. `expires_at_once` starts the first deletion of expired nodes without delay.
+    Threads may share an owner; batches are assigned one after another. `address` is where this process
+    accepts articles from other processes. With `expires_at_once`, the first deletion of nodes starts at once.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Owner(Closing):
         )
         self._edits = Edits()
         self._articles = Articles(client)
-        # For each index that articles were decided for, whether it has been claimed.
+        # For each index whose articles were assigned, whether it has been claimed.
         self._claimed: dict[str, bool] = {}
         self._is_new = False
         self._expiry: ExpirySchedule | None = None
@@ -165,7 +165,7 @@ class Owner(Closing):
         return self._store is not None and not self._store.writer.lease.is_lost
 
     def open(self, *, at_once: bool = False) -> None:
-        """Open the forest if it is closed; raise an error unless articles could be decided and written now.
+        """Open the forest if it is closed; raise an error unless articles could be assigned and written now.
 
         Renewing the lease tests whether the forest can be written; `at_once` renews it even if it is not due.
         """
@@ -180,10 +180,10 @@ class Owner(Closing):
             return False if self.is_open else self._following.follow()
 
     def decide(self, articles: Sequence[ArticleAction]) -> Future[None]:
-        """Decide articles (`Assigner.assign`); the next batch need not wait for it. Raises as `open`."""
+        """Assign articles; the future is done once they are written. Raises the same errors as `open`."""
         with self._owned() as store:
             if any(isinstance(article.fields, EditorialFields) for article in articles):
-                # Read the edits first: if the server is down, this fails before anything is decided.
+                # Read the edits first: if the server is down, this fails before anything is assigned.
                 self._edits = execute(self._client, read_edits(self._name, known=self._edits))
             stories, now_ms = self._edits.stories, store.now_ms()
             written = self._assigner.assign(articles, store=store, now_ms=now_ms, stories=stories)
@@ -191,8 +191,8 @@ class Owner(Closing):
             return written
 
     def assign(self, articles: Sequence[ArticleAction]) -> None:
-        """Decide articles, and wait until the decisions are durable."""
-        # Another thread may decide its batch during the wait.
+        """Assign articles, and wait until the assignments are durable."""
+        # Another thread may assign its batch during the wait.
         self.decide(articles).result()
         try:
             self.expire_some()
@@ -201,7 +201,7 @@ class Owner(Closing):
             log.warning("expired nodes could not be deleted: %s", error)
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return the decision for a text as if it arrived now; None on errors or if this is not the owner."""
+        """Return the assignment that a text would get now; None on errors or if this is not the owner."""
         with self._locked():
             store = self._store
             if store is None or not self.is_open:

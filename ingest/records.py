@@ -25,14 +25,14 @@ from esdedup.errors import ArticleRejected, SettingError
 
 STANDARD_INPUT = Path("-")
 MAX_ARTICLE_BYTES = 20_000_000
-"""The largest article in a file, with all its fields: longer than a long book. Reading it takes up to ten
-times as much memory."""
+"""The maximum size of an article in a file, with all its fields: more than a long book. Reading such an
+article takes up to ten times as much memory."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER_BYTES = 1 << 16
 # Long lines are read in pieces of this size, so that they are never in memory as a whole.
 _PIECE_BYTES = 1 << 16
-# UTF-32 comes first, because the mark of UTF-32-LE begins with that of UTF-16-LE.
+# Byte order marks: UTF-32 first, because the mark of UTF-32-LE begins with the mark of UTF-16-LE.
 _WIDE_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -79,7 +79,7 @@ def check_readable(paths: Iterable[Path]) -> None:
         if path == STANDARD_INPUT:
             if sys.stdin is None:
                 raise SettingError("standard input is closed")
-        elif not path.is_fifo():  # closing a pipe would end the process that writes to it
+        elif not path.is_fifo():  # closing a pipe would kill the process that writes to it
             try:
                 path.open("rb").close()
             except OSError as error:
@@ -140,7 +140,7 @@ class _CountingReader(io.RawIOBase):
 
 
 class NumberedLines:
-    """Reads a stream line by line; `number` is the number of the line read last, from 1."""
+    """Reads a stream line by line; `number` is the number of the last line read, from 1."""
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self.number = 0

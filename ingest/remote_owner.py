@@ -85,7 +85,7 @@ class SidecarConnection:
         return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
 
     def post(self, path: str, body: bytes, *, content_type: str) -> bytes:
-        """Return a sidecar's answer to an idempotent request; raises `SidecarError`."""
+        """Return a sidecar's response to an idempotent request; raises `SidecarError`."""
         patience = retrying(tenacity.retry_if_exception_type(_Busy), patience_s=self._patience_s)
         end_s = time.monotonic() + self._patience_s
         try:
@@ -123,7 +123,7 @@ class SidecarConnection:
 def _ask(
     node: elastic_transport.Urllib3HttpNode, path: str, body: bytes, content_type: str, *, timeout_s: float
 ) -> bytes:
-    """Return the answer; raise `_Busy` with a reason if another sidecar, or a retry, may succeed."""
+    """Return the response; raise `_Busy` with a reason if another sidecar, or a retry, may succeed."""
     headers = elastic_transport.HttpHeaders({"content-type": content_type})
     try:
         meta, content = node.perform_request("POST", path, body, headers, request_timeout=timeout_s)
@@ -133,13 +133,13 @@ def _ask(
             address=node.base_url,
         ) from error
     except elastic_transport.ConnectionTimeout as error:
-        raise _Busy(f"no answer within {timeout_s:.0f} s") from error
+        raise _Busy(f"no response within {timeout_s:.0f} s") from error
     except elastic_transport.TransportError as error:
         raise _Busy(f"cannot connect: {error.message:.300}") from error
     if meta.status == 200 and content:
         return content
     reason = None if content else "without a body"
-    # A proxy may answer with something other than JSON.
+    # A proxy may respond with something other than JSON.
     with contextlib.suppress(ValueError, AttributeError, RecursionError):
         problem = json.loads(content)
         reason = problem.get("detail") or problem.get("type")
@@ -166,9 +166,9 @@ def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> e
 
 
 class RemoteOwner:
-    """Assigns articles through a sidecar; several threads may wait for answers at the same time.
+    """Assigns articles through a sidecar; several threads may wait for responses at the same time.
 
-    Unanswered requests are repeated, possibly to another sidecar; decided articles keep their roots.
+    Requests without a response are repeated, possibly to another sidecar; assigned articles keep their roots.
     `fields` are the fields of articles whose actions name no index.
     """
 
@@ -181,7 +181,7 @@ class RemoteOwner:
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> None:
-        """Let a sidecar decide articles; raises `SidecarError` if none does."""
+        """Let a sidecar assign articles; raises `SidecarError` if none does."""
         body = b"".join(self._lines(each) for each in articles)
         # `is_backfill` is the same for all articles of a call.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}
@@ -192,7 +192,7 @@ class RemoteOwner:
                 self._note(article, item)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SidecarError(
-                f"the sidecar's answer has an unknown format ({error!r:.300}): does it run this version?",
+                f"the sidecar's response has an unknown format ({error!r:.300}): does it run this version?",
                 address=self._connection.address,
             ) from error
 
@@ -235,7 +235,7 @@ class RemoteOwner:
         return b"%b\n%b\n" % (self._serializer.dumps(header), self._serializer.dumps(document))
 
     def _note(self, article: ArticleAction, item: Mapping[str, Any]) -> None:
-        """Record the sidecar's answer in an article."""
+        """Store the sidecar's result in an article."""
         if (problem := item.get("error")) is not None:
             detail = str(problem["detail"])
             if problem["status"] != 400:

@@ -144,7 +144,7 @@ def _default(value: object) -> str:
 def _allowed(kind: Any, value_type: Any, least: float | None, most: float | None) -> str:
     if kind is Literal:
         return f"one of {', '.join(get_args(value_type))}"
-    text, _ = _KINDS.get(kind, ("a text", None))
+    text, _ = _KINDS.get(kind, ("a string", None))
     if least is None:
         return text
     return f"{text}, {least:,} or more" if most is None else f"{text}, {least:,} to {most:,}"
@@ -190,8 +190,8 @@ class Fingerprinting(Cut):
     """The profile that texts are fingerprinted with."""
 
     weights: Annotated[str | None, Naming(default="tf-idf")] = None
-    """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file: an object of words and
-    their weights, or the output of `esdedup weights`."""
+    """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file (an object of words and
+    their weights, or the output of `esdedup weights`)."""
     stop_words: Path | None = None
     """A file of words whose weight is 0, one a line."""
     token_hash: Annotated[str | None, Naming(default="murmur3")] = None
@@ -210,7 +210,7 @@ class Fingerprinting(Cut):
     max_distance_bits: int = Field(
         default=fingerprint.MAX_DISTANCE_BITS, ge=0, le=fingerprint.MAX_DISTANCE_BITS
     )
-    """The most bits in which two near simhashes may differ."""
+    """The maximum number of bits in which two near simhashes may differ."""
     max_text_length: int = Field(
         default=fingerprint.MAX_TEXT_LENGTH, ge=1, le=fingerprint.LONGEST_TEXT_LENGTH
     )
@@ -292,7 +292,7 @@ class FieldNames(SettingGroup):
     link_field: str | None = None
     """The web address. Default: the name that `setup` has recorded in the index, or url."""
     site_field: str | None = None
-    """The site. Default: the name that `setup` has recorded in the index, or else the host of the web address
-    or the publisher."""
+    """The site. Default: the name that `setup` has recorded in the index, otherwise the host of the web
+    address or, without one, the publisher."""
     dedup_field: str | None = None
     """The object that esdedup writes. Default: the name that `setup` has recorded in the index, or dedup."""

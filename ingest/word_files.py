@@ -50,7 +50,7 @@ def with_words(
 
 
 def read_weights(weights: str) -> Weighting:
-    """Return the weighting with this name, or the weighting by the table in this file.
+    """Return the weighting with this name, or the weighting that uses the table in this file.
 
     A table is a JSON object of words and their weights, where all other words have the weight 0; or an object
     with such a table under ``words`` and the weight of other words under ``default``. Raises `SettingError`.

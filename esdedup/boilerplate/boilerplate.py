@@ -15,13 +15,13 @@ from esdedup.text.parsed import Passages, SiteFilters
 
 # Larger blocks take less time per page, but delay learning.
 _BLOCK_PAGES = 32
-# The most passages that are learned from the beginning of a page, and from its end, where menus and footers
-# are. Real pages have at most some 200 passages. A malicious page may have 66,000, which would displace the
-# boilerplate learned from a thousand other pages.
+# The maximum number of passages that are learned from the beginning of a page, and from its end, where menus
+# and footers are. Real pages have at most about 200 passages. A malicious page may have 66,000, which would
+# displace the boilerplate learned from a thousand other pages.
 _END_PASSAGES = 500
-# Each article sets one of 32 bits: some 8 articles set 7 bits.
+# Each article sets one of 32 bits: about 8 articles set 7 bits.
 _LEAST_ARTICLE_BITS = 7
-# The records of some 80,000 pages. Both periods together use at most some 200 MB.
+# The records of about 80,000 pages. Both periods together use at most about 200 MB.
 _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]
@@ -33,9 +33,9 @@ class Window:
     """The two periods of pages. A period ends with the block with which its records reach the capacity."""
 
     capacity: int
-    # The number of records in the present period.
+    # The number of records in the current period.
     count: int
-    # The numbers of the first page of the present period, and of the former period.
+    # The number of the first page in the current period, and in the previous period.
     present_from: int
     former_from: int
 
@@ -43,8 +43,8 @@ class Window:
 class Boilerplate(Learner):
     """Records which passages are boilerplate, and where other passages were seen.
 
-    It forgets passages that were seen in neither the present nor the former period, which limits its memory,
-    and adapts to redesigned sites. Each call takes effect completely or not at all, even if a signal arrives.
+    Passages that were seen in neither the current nor the previous period are forgotten, which limits memory
+    and follows redesigned sites. Each call takes effect completely or not at all, even if a signal arrives.
     """
 
     def __new__(
@@ -55,7 +55,7 @@ class Boilerplate(Learner):
         least_article_bits: int = _LEAST_ARTICLE_BITS,
         period_records: int = _PERIOD_RECORDS,
     ) -> Self:
-        """Create an empty memory; only tests change the numbers."""
+        """Create an object that has learned nothing; only tests pass numbers."""
         return super().__new__(
             cls,
             block_pages=block_pages,
@@ -71,7 +71,7 @@ class Boilerplate(Learner):
 
     @property
     def has_begun(self) -> bool:
-        """Whether a step is open: neither kept nor undone."""
+        """Whether a step, the changes of a batch, is open: neither kept nor undone."""
         return self.depth > 0
 
     def are_learned(self, hashes: Hashes, site: str | None) -> Bools:

@@ -20,8 +20,8 @@ LEARNED = 1 << 31
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     # The last page of the last ended block, the last page, then the fields of `Window`.
     "numbers": (np.int64, None),
-    # The marks of the new pages; and their origins, with the numbers of pages among those of their sites, if
-    # their block has ended.
+    # The marks (hashes of the longest passages) of the new pages; and their origins, with the pages' numbers
+    # within their sites if their block has ended.
     "marks": (np.uint32, 3),
     "origins": (np.uint32, 3),
     # The last column of `origins`, for the pages whose blocks ended.

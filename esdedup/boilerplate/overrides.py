@@ -1,7 +1,7 @@
 """`Overrides`: passages that a person has declared to be boilerplate or text.
 
 Learned boilerplate can be wrong: a footer may be too rare, a hundred weather reports may share a sentence, or
-somebody may have manipulated it. Overrides take precedence. They are settings, not learned data, and apply to
+somebody may have planted it. Overrides take precedence. They are settings, not learned data, and apply to
 pages that arrive later. The package ships overrides for placeholders, which many sites serve instead of
 articles. A text that consists only of declared boilerplate gets no fingerprint.
 """
@@ -21,7 +21,7 @@ from esdedup.fingerprint.signature import Fingerprints
 from esdedup.sites import site_name
 from esdedup.text.parsed import ParsedTexts, Passages
 
-# A text without these has no markup.
+# A text without these characters has no markup.
 _MARKUP = frozenset("<&")
 
 
@@ -54,10 +54,10 @@ class Overrides:
     """Passages that a person has declared to be boilerplate or text."""
 
     def __init__(self, overridden: Mapping[tuple[int, str | None], bool]) -> None:
-        """Create overrides, which take precedence over shipped ones; those for a site precede those for all.
+        """Create overrides. Precedence: overrides for a site, overrides for all sites, shipped overrides.
 
         Args:
-            overridden: Whether a passage is boilerplate or text, by its hash and site, None for all sites.
+            overridden: By hash and site (None for all sites), True for boilerplate and False for text.
         """
         self._overridden = dict(overridden)
 
@@ -80,7 +80,7 @@ class Overrides:
 
     @classmethod
     def of(cls, overrides: Iterable[Override] | Mapping[str, Override]) -> "Overrides":
-        """Create overrides from single ones.
+        """Create overrides from `Override` objects.
 
         Args:
             overrides: By name, for messages, or without names.
@@ -111,8 +111,8 @@ class Overrides:
                         f"{'for all sites' if site is None else f'for the site {site!r}'} (in short "
                         "passages, all numbers count as equal)"
                     )
-        # `<b>` or `&amp;` may also be text that readers see. If that changes the passages, override these
-        # too.
+        # `<b>` or `&amp;` may also be text that readers see. If that changes the passages, override the
+        # changed ones too.
         visible = [
             (override, text)
             for override, text in zip(named.values(), given, strict=True)
@@ -155,7 +155,7 @@ NO_OVERRIDES = Overrides({})
 def without_placeholders(
     overrides: Overrides, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
 ) -> Fingerprints:
-    """Return the fingerprints of raw texts, without those of texts that are only declared boilerplate."""
+    """Return the fingerprints, but none for raw texts that consist only of declared boilerplate."""
     (places,) = ((found.alphanumerics == 0) & (found.boilerplate_letters > 0)).nonzero()
     return found.without([at for at in places.tolist() if overrides.declare_all(texts[at], sites[at])])
 
@@ -187,7 +187,7 @@ def _of_values(values: object) -> Override:
         raise SettingError("is JSON, but not an object")
     known = [field.name for field in dataclasses.fields(Override)]
     if unknown := [each for each in values if each not in known]:
-        raise SettingError(f"{unknown[0]!r:.60} is none of {', '.join(known)}")
+        raise SettingError(f"{unknown[0]!r:.60} is not one of {', '.join(known)}")
     return Override(**values)
 
 

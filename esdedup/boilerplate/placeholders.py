@@ -13,18 +13,18 @@ from collections.abc import Sequence
 from esdedup.text.normalise import visible_text
 
 MOST_LETTERS = 500
-"""The most letters and digits of a placeholder, inclusive."""
+"""The maximum number of letters and digits in a placeholder."""
 
-# The fewest sites of a placeholder, each with a different title; and the largest average share of a title's
-# words that are in the text or in the previous title (see benchmarks/tried.md).
+# The minimum number of sites that serve a placeholder, each with a different title.
 _SITES = 5
+# The maximum average share of a title's words in the text or the previous title (see benchmarks/tried.md).
 _MOST_SHARED = 0.2
-# Shorter words, such as `the`, are ignored. In scripts without blanks, from Thai on, pairs of letters are
-# words.
+# Shorter words, such as `the`, are ignored. In scripts without blanks, from Thai on, pairs of characters
+# count as words.
 _LETTERS_OF_A_WORD = 4
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIRST_WITHOUT_BLANKS = "\u0e00"
-# The most characters that are stored of titles and of names of sites.
+# The maximum number of characters that are stored of a title or a site's name.
 _LONGEST = 200
 
 

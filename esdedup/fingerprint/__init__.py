@@ -11,10 +11,10 @@ LEAST_RESEMBLANCE, MOST_RESEMBLANCE = 0.4, 0.95
 """The allowed range: unrelated texts would agree below it, and the estimate is too coarse above it."""
 MAX_DISTANCE_BITS = 3
 MAX_KEYWORDS = 10_000
-"""The largest number of words that `keywords` can use."""
+"""The maximum number of words that `keywords` can use."""
 MAX_TEXT_LENGTH = 200_000
-"""The most characters of a text that are fingerprinted by default: a book of some 100 pages, which is longer
-than any article. A text of that length uses at most 20 MB of memory while it is fingerprinted."""
+"""The default maximum number of fingerprinted characters of a text: a book of about 100 pages, which is
+longer than any article. A text of that length uses at most 20 MB of memory while it is fingerprinted."""
 LONGEST_TEXT_LENGTH = 10_000_000
 """The largest `max_text_length` of a profile."""
 WORKERS = 2

@@ -32,10 +32,10 @@ class Agreement:
     # text has at most `short_units`; beyond that, it is inversely proportional to the shorter text's length.
     short_excess: float = 0.25
     short_units: int = 60
-    # To join a cluster, a text needs this much less of each share with the root.
+    # To join a cluster, a text needs shares with the root that are lower by this amount.
     root_slack: float = 0.05
-    # A text also joins if it agrees with a member that it resembles by this much (inclusive), and resembles
-    # the root at most `member_slack` less than long texts need. That is still more than half, despite the
+    # A text also joins if it agrees with a member, has at least this resemblance with it, and resembles the
+    # root at most `member_slack` less than long texts need. That is still more than half, despite the
     # error of the estimate, so that no chain of members leads to another story.
     member_resemblance: float = 0.95
     member_slack: float = 0.1
@@ -68,7 +68,7 @@ class Agreement:
     reissue_balance: float = 0.5
     reissue_difference: float = 0.015
     # A form that is filled in for another person has different names, and perhaps the same figures. Texts are
-    # the same form if they are not short and resemble each other by `name_resemblance`; if at least `names`
+    # the same form if they are not short and have a resemblance of `name_resemblance`; if at least `names`
     # repeated words are replaced wherever they occur (one word, if a figure differs too); and if `name_words`
     # to `most_name_words` words differ altogether. Each replaced word accounts for at most `name_runs` runs.
     # At most `other_repeated` words of both texts are repeated in only one text, and one text is at most
@@ -85,13 +85,13 @@ class Agreement:
     # with the needed resemblance have in common, if that is more.
     least_contained: float = 0.92
     contained_units: int = 40
-    # The least size (inclusive) of an excerpt, as a share of the other text.
+    # The minimum size (inclusive) of an excerpt, as a share of the other text.
     excerpt_share: float = 0.47
     # The same limits for a part, which may be smaller than an excerpt, but not too short.
     part_contained: float = 0.88
     part_share: float = 0.3
     part_units: int = 80
-    # The most nodes created within the retention that are indexed under one representative.
+    # The maximum number of nodes created within the retention that are indexed under one representative.
     max_postings: int = 64
 
     def __post_init__(self) -> None:
@@ -122,8 +122,8 @@ class Comparison:
     # The size of the smaller text divided by that of the larger text, 0 to 1.
     share: npt.NDArray[np.float64]
     agree: npt.NDArray[np.bool_]
-    # Whether a text may join the other as its root. It needs less than to agree, since the text also agrees
-    # with a member of the cluster.
+    # Whether a text may join the other as its root. This requires less than agreement, since the text also
+    # agrees with a member of the cluster.
     may_join: npt.NDArray[np.bool_]
     # Whether the smaller text is a part of the larger.
     is_part: npt.NDArray[np.bool_]
@@ -162,7 +162,7 @@ class Overlap(NamedTuple):
 def overlaps(one: tuple[ParsedTexts, Bools], other: tuple[ParsedTexts, Bools]) -> tuple[Overlap, Overlap]:
     """Compute the exact values that sketches estimate, for two texts without their omitted passages.
 
-    Return the overlap in runs of tokens, and in figures, of which every occurrence counts.
+    Return the overlap in runs of tokens, and in figures, counting every occurrence.
     """
     (parsed, left_out), (parsed_other, left_out_of_other) = one, other
     ((runs, figures),) = parsed.core.overlap(

@@ -19,7 +19,7 @@ _DECIMALS = 6
 
 
 class DocumentFrequencies:
-    """Counts the texts in which each word occurs, with some 100 bytes of memory per distinct word."""
+    """Counts the texts in which each word occurs, using about 100 bytes of memory per distinct word."""
 
     def __init__(self, segmenter: Segmenter, *, max_text_length: int) -> None:
         """Count the words in the first `max_text_length` visible characters of each text."""

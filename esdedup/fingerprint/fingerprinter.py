@@ -10,8 +10,8 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
 from esdedup.text.parsed import ParsedTexts, PassageFilter
 
-# The most texts and characters that a thread holds at once; a character takes up to 30 bytes. Larger values
-# are not faster.
+# The maximum numbers of texts and characters that a thread holds at once; a character takes up to 30 bytes.
+# Larger values are not faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 400_000
 
@@ -56,7 +56,7 @@ class Fingerprinter:
     """Computes fingerprints of one profile. Not thread-safe."""
 
     def __init__(self, profile: Profile, *, threads: int = 1) -> None:
-        """Use a profile. `threads` share the texts of a batch, which does not affect the results.
+        """Divide the texts of a batch between `threads`, which does not affect the results.
 
         Only one thread segments the words of `classic` and `keywords`.
         """
@@ -72,8 +72,8 @@ class Fingerprinter:
         """Return the fingerprints of raw `texts`, in order.
 
         Batching only saves time: each fingerprint depends only on its text and its omitted passages. Time and
-        memory are proportional to the length of a text, whatever its content. A text at which the crate fails
-        is treated as empty, and has an entry in `Fingerprints.faults`.
+        memory are proportional to the length of a text, whatever its content. A text that makes the crate
+        fail is treated as empty, and has an entry in `Fingerprints.faults`.
 
         `passage_filter` is called for a few texts at a time, in order. It is not called if the profile keeps
         boilerplate.
@@ -89,7 +89,7 @@ class Fingerprinter:
     def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
         """Parse raw texts as `fingerprint` does, and yield a few at a time, in order.
 
-        Parsed texts use some 10 to 30 bytes per character.
+        Parsed texts use 10 to 30 bytes per character.
         """
         for some in slices(texts, threads=self._threads):
             yield self._parsed(some, keep_text=self._method.needs_text)

@@ -62,16 +62,16 @@ class Profile:
     token_hash: TokenHash = MURMUR3
     # The bit of a simhash if the weights of words add up to zero, 0 or 1; not for "halves".
     zero_bit: int = 0
-    # The largest distance (inclusive) of near simhashes, 0 to 3.
+    # The maximum distance (inclusive) between near simhashes, 0 to 3.
     max_distance_bits: int = MAX_DISTANCE_BITS
     # The rules by which whole texts agree; only for "halves", and required there.
     agreement: Agreement | None = None
-    # The fewest letters and digits of a text with a fingerprint, from 1.
+    # The minimum number of letters and digits in a text with a fingerprint, from 1.
     min_letters: int = 6
-    # The most characters of a sentence that are hashed; for "halves", the most words or East Asian
+    # The maximum number of characters of a sentence that are hashed; for "halves", of words or East Asian
     # characters; 1 to 65,535.
     max_sentence_length: int = 2_000
-    # The most characters of a text, without markup, that are fingerprinted; from `min_letters` to 10,000,000.
+    # The maximum number of characters of the visible text to fingerprint; from `min_letters` to 10,000,000.
     max_text_length: int = MAX_TEXT_LENGTH
     # Whether to fingerprint whole texts, and neither learn nor omit boilerplate.
     keep_boilerplate: bool = False

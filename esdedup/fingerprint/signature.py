@@ -25,12 +25,12 @@ SIGNATURE = np.dtype(
         ("sketch", "<u8", (WORDS,)),
         # One bit for each of 64 groups of figures: 1 if an odd number of the text's figures are in the group.
         ("figure_sketch", "<u8"),
-        # The same for pairs of consecutive figures.
+        # The corresponding bits for pairs of consecutive figures.
         ("pair_sketch", "<u8"),
         # A sketch of the words, in particular of the repeated words: see `core/src/names.rs`.
         ("name_sketch", "<u8"),
         # The length, in which a word or number has 2 units and an East Asian character 1; the number of runs
-        # of tokens; and the number of figures, including repeated ones. From 32,768 on, they are rounded down
+        # of tokens; and the number of figures, including repeated ones. Values from 32,768 are rounded down
         # to a multiple of 32 (`Count` in the crate).
         ("units", "<u2"),
         ("runs", "<u2"),
@@ -71,7 +71,7 @@ class Fingerprints:
     # uint64 (n,): the content hash of each text; 0 if it has no letters or digits, has a fault, or is a
     # placeholder.
     pages: npt.NDArray[np.uint64]
-    # str (n,): where the crate failed at each text, which then is treated as empty; "" if it did not fail.
+    # str (n,): where the crate failed on each text, which is then treated as empty; "" if it did not fail.
     faults: npt.NDArray[np.object_]
 
     @classmethod

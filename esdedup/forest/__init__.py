@@ -1,6 +1,6 @@
 """The forest of clusters, which gives each arriving article a root that never changes. Pure.
 
-The laws are in the crate (`core/src/forest/laws.rs`) and operate on `Nodes` in memory. `store` has the
+The rules are in the crate (`core/src/forest/laws.rs`) and operate on `Nodes` in memory. `store` contains the
 contract of a store, and a store in memory. May import `neighbours` and the packages below it.
 """
 

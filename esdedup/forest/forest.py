@@ -14,7 +14,7 @@ from esdedup.forest.store import Store, completed
 from esdedup.text.parsed import PassageFilter
 
 MOST_PLAUSIBLE_LEAVES = 1_024
-"""The most leaves that a cluster of one story can have, inclusive.
+"""The maximum number of leaves (inclusive) that a cluster of one story plausibly has.
 
 A leaf is a distinct text, so copies add no leaves. A story that every paper edits has a few hundred leaves. A
 template, such as a weather report or a table of prices, or a sentence that many unrelated texts share, adds a
@@ -41,8 +41,8 @@ def begin(
 ) -> PassageFilter:
     """Begin a batch; return a filter that omits boilerplate from its pages, in order, and learns from them.
 
-    Boilerplate learned from a batch is forgotten unless the batch is decided or learned. `sites`, `articles`
-    (the articles' names on their sites) and `titles` are in the order of the pages. Overrides take
+    Boilerplate learned from a batch is discarded unless `decide` or `Store.learn` is called. `sites`,
+    `articles` (the articles' names on their sites) and `titles` are in the order of the pages. Overrides take
     precedence.
     """
     store.begin()
@@ -70,8 +70,8 @@ def decide(store: Store, arrivals: Arrivals, *, now_ms: int) -> Decision:
 class Growth:
     """Counts, in memory, the leaves that assignments add to each cluster.
 
-    A count does not include leaves added before this object was created, or leaves of slow clusters that were
-    forgotten because very many clusters grew. It includes expired leaves.
+    A count does not include leaves added before this object was created, or leaves of slowly growing clusters
+    that were forgotten because very many clusters grew. It includes expired leaves.
     """
 
     def __init__(

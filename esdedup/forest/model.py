@@ -87,9 +87,9 @@ class Assignment(NamedTuple):
     time_ms: int
     # The node's signature, as stored in the forest; meaningless without a node.
     signature: bytes
-    # The id of an earlier root whose text contains that of the root; None if there is none.
+    # The id of an earlier root whose text contains the root's text; None if there is none.
     part_of: str | None = None
-    # The id of an earlier root whose text is a part of that of the root; None if there is none.
+    # The id of an earlier root whose text is a part of the root's text; None if there is none.
     has_part: str | None = None
 
 
@@ -126,7 +126,7 @@ class State:
     def live_since_ms(self, aging: "Aging") -> int:
         """Return the least `seen` (inclusive) of a live node; NO_TIME if all nodes are live."""
         since_ms = self.time_ms - aging.retention_ms + 1
-        # All nodes are live until those created before the first known time expire.
+        # All nodes are live until the nodes created before the first known time expire.
         all_live = self.time_ms == NO_TIME or aging.round_up(self.origin_ms) >= since_ms
         return NO_TIME if all_live else since_ms
 
@@ -156,14 +156,14 @@ class Aging:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The outcome of a batch: assignments, and records that must be written before they are returned."""
+    """The outcome of a batch: assignments, and records that must be written before the caller uses them."""
 
     # One per arrival, in order.
     assignments: list[Assignment]
     # The records to write, as packed by `elastic.forest.stored`: refreshed nodes in the order of their
     # creation, then new nodes and content hashes in the order of arrival. Each id occurs once.
     written: Sequence[bytes]
-    # The same records as a log, which has only the times of refreshed nodes.
+    # The same records in the format of the log, which has only the times of refreshed nodes.
     log: bytes = b""
     # The forest's state after the batch.
     state: State

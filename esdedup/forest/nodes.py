@@ -1,4 +1,4 @@
-"""The nodes and pages (content hashes) of a forest in memory, to which the crate applies the laws."""
+"""The nodes and pages (content hashes) of a forest in memory, to which the crate applies the rules."""
 
 import collections
 import dataclasses
@@ -12,10 +12,10 @@ _KINDS = list(Kind)
 
 
 class Nodes(_core.Nodes):
-    """All nodes and pages of a forest, or those that a batch may need. Threads may share it.
+    """All nodes and pages of a forest, or the ones that a batch may need. Threads may share the object.
 
-    `assign` begins a step, which may be committed, and is kept or undone as a whole. Several steps may be
-    open. Nodes and pages seen at `live_since_ms` or later are live.
+    `assign` begins a step: a batch of changes that may be committed, and is kept (made permanent) or undone
+    as a whole. Several steps may be open. Nodes and pages seen at `live_since_ms` or later are live.
     """
 
     # The plans of the steps that are committed but not kept, oldest first.
@@ -49,9 +49,9 @@ class Nodes(_core.Nodes):
         self.committed.append(plan)
 
     def keep(self) -> None:
-        """Make the first step permanent, and drop some nodes and pages that expired before it ended."""
+        """Make the first step permanent, and drop some nodes and pages that expired before the step ended."""
         super().keep()
-        # This comes last: if an exception interrupts, the batch of a durable plan is only read again.
+        # This comes last: if an exception interrupts this method, a durable batch is only read again.
         if self.committed:
             self.committed.popleft()
 

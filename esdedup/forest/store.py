@@ -46,16 +46,16 @@ class Store(Protocol):
     def boilerplate(self) -> Boilerplate:
         """The learned boilerplate: `Boilerplate()` for a new forest, all written changes after a restart.
 
-        During a batch the caller may let it learn. Only the store calls its `begin`, `apply`, `keep` and
-        `undo`. The store's `begin` may replace the object.
+        During a batch, the caller may use it to filter pages and to learn from them. Only the store calls its
+        `begin`, `apply`, `keep` and `undo`. The store's `begin` may replace the object.
         """
 
     def begin(self) -> None:
         """Begin a batch, and discard an earlier batch that was neither committed nor learned.
 
         Calls `undo` of nodes that stay in memory. Undoes all open steps of the boilerplate, then begins one.
-        After an error of `commit`, of its future or of `learn`, or if nodes or boilerplate are torn, first
-        restores state, nodes and boilerplate from the written data, as a restart would.
+        After an error of `commit`, of its future or of `learn`, or if nodes or boilerplate are inconsistent,
+        first restores state, nodes and boilerplate from the written data, as a restart would.
         """
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
@@ -68,9 +68,9 @@ class Store(Protocol):
           store without all nodes in memory calls `assign` itself, loads these leaves, calls `undo`, and
           repeats this until no other root is contested.
 
-        The nodes include all committed plans, durable or not. Whether they are live and remembered is decided
-        at ``state.time_ms``. The store may create the nodes for this call, by `load` and `settle`. A text may
-        occur twice among the arrivals.
+        The nodes include all committed plans, durable or not. Which nodes are live, and which pages are
+        remembered, depends on ``state.time_ms``. The store may create the nodes for this call, by `load` and
+        `settle`. A text may occur twice among the arrivals.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
@@ -89,13 +89,13 @@ class Store(Protocol):
     def learn(self) -> None:
         """Write the boilerplate's `changes` completely or not at all; once they are durable, keep its step.
 
-        It replaces `nodes` and `commit` for a batch that is only learned from. If the previous plan could not
-        be written, raises its error.
+        Called instead of `nodes` and `commit` for a batch that is only learned from. If the previous plan
+        could not be written, raises its error.
         """
 
 
 class MemoryStore:
-    """Stores a forest in memory. If a call of the crate panics, the forest is lost."""
+    """Stores a forest in memory. If a call into the crate panics, the forest is lost."""
 
     def __init__(self, *, aging: Aging, relation: Relation) -> None:
         self.aging = aging

@@ -24,7 +24,7 @@ class Edit(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     request_id: str = ""
     """The id of the request, by which a repeated request is recognised."""
     into: str | None = None
-    """The story to which articles are moved; null if the edit undoes another."""
+    """The story to which articles are moved; null if the edit undoes another edit."""
     stories: tuple[str, ...] = ()
     """For a merge: the stories that are merged into `into`."""
     texts: tuple[str, ...] = ()

@@ -90,10 +90,10 @@ class Explainer:
         decided: tuple[PastSignature | None, PastSignature | None] = (None, None),
         is_first_later: bool = False,
     ) -> Explanation:
-        """Compare two raw texts in all stages, even those after the deciding stage.
+        """Compare two raw texts in all stages, including the stages after the deciding one.
 
-        `decided` has the signature with which each text was assigned, since the omitted passages may have
-        changed; None means today's signature. Only the later text can be a version of the other.
+        `decided` contains the signature with which each text was assigned, since the omitted passages may
+        have changed; None means today's signature. Only the later text can be a version of the other.
         """
         texts = self._compared(one, decided[0]), self._compared(other, decided[1])
         whole_texts = self._compare_whole_texts(*texts)

@@ -53,8 +53,8 @@ class Text(pydantic.BaseModel, frozen=True):
     letters: int
     # The boilerplate that is omitted today; None if the whole text is compared.
     left_out: LeftOut | None
-    # Whether the compared signature (or lack of a signature) is today's, and not that of the time of
-    # assignment.
+    # Whether the compared signature (or lack of a signature) is today's, and not the one with which
+    # the text was assigned.
     is_todays: bool
     # None if the text has, or had when it was assigned, too few letters or no words.
     fingerprint: str | None
@@ -80,8 +80,8 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
     # The resemblance (inclusive) that texts of this length need to agree, and to join a root.
     needed: float
     needed_for_root: float
-    # The number of figures that the text with fewer figures has and the other text lacks, estimated and
-    # counted, and its limit (inclusive).
+    # The number of figures that the text with fewer figures has and the other text lacks: the estimate, the
+    # exact number, and the maximum (inclusive).
     replaced: float
     exact_replaced: int | None
     replaceable: int
@@ -115,9 +115,9 @@ class Explanation(pydantic.BaseModel, frozen=True):
     profile: str
     one: Text
     other: Text
-    # The largest distance (inclusive) at which two representatives are in common.
+    # The maximum distance (inclusive) at which two representatives count as common.
     max_distance_bits: int
-    # The fewest letters and digits of a text with a fingerprint.
+    # The minimum number of letters and digits in a text with a fingerprint.
     min_letters: int
     # The pairs of representatives within `max_distance_bits`, nearest first.
     pairs: tuple[Pair, ...]

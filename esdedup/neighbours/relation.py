@@ -37,14 +37,14 @@ class Relation:
         """Create the relation of a profile.
 
         Simhashes are in common if they differ in at most `max_distance_bits`, 0 to 3. `agreement` has the
-        rules for whole texts; None if these are not compared.
+        rules for whole texts; None if whole texts are not compared.
         """
         self.max_distance_bits = max_distance_bits
         self._agreement = agreement
         self.dtype: np.dtype[Any] = np.dtype("<u8") if agreement is None else SIGNATURE
         """The dtype of signatures, whose bytes are the same on every machine."""
         self.counts_leaves = agreement is None
-        """Whether a text near several roots joins the one with most leaves, not the most similar one."""
+        """Whether a text near several roots joins the root with the most leaves, not the most similar one."""
         self.core = _core.Relation(max_distance_bits, agreement)
         """The relation in the crate."""
 
@@ -52,7 +52,7 @@ class Relation:
         """Return the node id of each signature; ids are equal if and only if all compared fields are.
 
         An id is the simhash in hex; for `verified`, a 128-bit MurmurHash3 of the compared fields and the
-        period.
+        retention period.
         """
         return self.core.ids(signatures.tobytes())
 
@@ -81,7 +81,7 @@ class Relation:
         return are_minhashes(representatives)
 
     def distances_bits(self, one: Representatives, other: Representatives) -> npt.NDArray[np.uint8]:
-        """Return in how many bits representatives differ, elementwise; 64 for unequal exact ones."""
+        """Return in how many bits representatives differ, elementwise; 64 for unequal minhashes."""
         distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
         is_far = (self.are_exact(one) | self.are_exact(other)) & (distances != 0)
         return np.where(is_far, np.uint8(WIDTH_BITS), distances)
@@ -91,7 +91,7 @@ class Relation:
         return np.ones((len(signatures), 1), bool) if self._agreement is None else are_indexed(signatures)
 
     def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
-        """Return the keys of each of some concatenated signatures, as terms for an inverted index.
+        """Return the keys of each of the concatenated signatures, as terms for an inverted index.
 
         With `are_indexed`, these are the keys of representatives under which the node is indexed; otherwise,
         of all distinct representatives.

@@ -40,7 +40,7 @@ class RunningNode(processes.Background, frozen=True):
 
     @property
     def process(self) -> psutil.Process | None:
-        """The process, or None if it has ended."""
+        """The process, or None if it has exited."""
         return self.find(_arguments(self.home))
 
     @property
@@ -102,10 +102,10 @@ def start(
     timeout_s: float = 120,
     progress: Progress = no_progress,
 ) -> Cluster:
-    """Start an Elasticsearch on the loopback interface and wait until it answers.
+    """Start Elasticsearch on the loopback interface and wait until it responds.
 
     Existing data is reused. The first node listens on `port` and the others on the following ports; 0 picks
-    free ports. The cluster stops after `lifetime_s`, and with `with_parent` also when this process ends.
+    free ports. The cluster stops after `lifetime_s`, and with `with_parent` also when this process exits.
     """
     version = full_version(version)
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
@@ -115,7 +115,7 @@ def start(
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise NodeError(f"cannot make the directory {data}: {error.strerror}") from error
+        raise NodeError(f"cannot create the directory {data}: {error.strerror}") from error
     with filelock.FileLock(data / "control.lock"):
         running = find(data)
         if running is not None and running.is_running:
@@ -156,7 +156,7 @@ def stop(data: Path, *, timeout_s: float = 30) -> bool:
         return False
     alive = [process for node in cluster.nodes if (process := node.process) is not None]
     if not processes.end(alive, timeout_s=timeout_s):
-        raise NodeError(f"a process of Elasticsearch on {data} does not end")
+        raise NodeError(f"an Elasticsearch process on {data} did not stop")
     _started[:] = [process for process in _started if process.poll() is None]
     (cluster.data / _STATE_FILE).unlink(missing_ok=True)
     return bool(alive)
@@ -190,10 +190,10 @@ def _wait_until_ready(cluster: Cluster, started: Sequence[subprocess.Popen[bytes
             log = cluster.data / node.name / "logs" / "node.log"
             if started[number].poll() is not None:
                 raise NodeError(
-                    f"Elasticsearch ended while it started; the last lines of {log}:\n{_tail(log)}"
+                    f"Elasticsearch exited during start-up; the last lines of {log}:\n{_tail(log)}"
                 )
             if time.monotonic() > deadline:
-                raise NodeError(f"Elasticsearch did not answer within {timeout_s:.0f} s; see {log}")
+                raise NodeError(f"Elasticsearch did not respond within {timeout_s:.0f} s; see {log}")
             try:
                 with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 - our own http URL
                     if not json.load(answer)["timed_out"]:
@@ -219,7 +219,7 @@ def _http_ports(port: int, count: int) -> list[int]:
         return _free_ports(count)
     ports = list(range(port, port + count))
     if not 1 <= ports[0] <= ports[-1] <= 65535:
-        raise SettingError(f"the ports of {count} nodes, from {port} on, must be from 1 to 65535")
+        raise SettingError(f"the ports of {count} nodes, starting at {port}, must be from 1 to 65535")
     for one in ports:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -16,7 +16,7 @@ def make_directory(path: Path) -> None:
             raise NodeError(f"{path} belongs to another user; choose another directory")
         path.chmod(0o700)
     except OSError as error:
-        raise NodeError(f"cannot make the directory {path}: {error.strerror}") from error
+        raise NodeError(f"cannot create the directory {path}: {error.strerror}") from error
 
 
 def open_anew(path: Path) -> BinaryIO:
@@ -35,7 +35,7 @@ def read(path: Path) -> bytes:
         if not stat.S_ISREG(about.st_mode):
             raise NodeError(f"{path} is not a regular file; delete it")
         if _is_foreign(about) or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise NodeError(f"another user may have written {path}; delete it if you do not know it")
+            raise NodeError(f"another user may have written {path}; delete it unless you trust it")
         return file.read()
 
 

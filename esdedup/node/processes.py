@@ -1,4 +1,4 @@
-"""Finds and ends background processes, identified by pid, start time and arguments."""
+"""Finds and stops background processes, identified by pid, start time and arguments."""
 
 import contextlib
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ def start_of(pid: int) -> float:
 
 
 def end(processes: Iterable[psutil.Process], *, timeout_s: float) -> bool:
-    """Terminate processes, then kill any that do not end in time; return whether all have ended."""
+    """Terminate processes, then kill any that do not exit in time; return whether all have exited."""
     late = list(processes)
     for signal in (psutil.Process.terminate, psutil.Process.kill):
         for process in late:

@@ -18,7 +18,7 @@ _SETTLE_S = 0.2
 
 
 def main() -> None:
-    """Run a node until it receives SIGTERM, its lifetime is over, or its parent has ended."""
+    """Run a node until it receives SIGTERM, its lifetime expires, or its parent exits."""
     parser = argparse.ArgumentParser(prog="esdedup.node.server")
     parser.add_argument("--distribution", type=Path, required=True, help="home of the jars")
     parser.add_argument("--home", type=Path, required=True, help="contains config/elasticsearch.yml")
@@ -37,7 +37,7 @@ def main() -> None:
         del signal_number, frame
         stopping = True
 
-    # Ctrl-C in the terminal must end the command in the foreground, not its node.
+    # Ctrl-C in the terminal must stop the command in the foreground, not its node.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _start_java(options.distribution, options.heap)
     node = _start_node(options.home, options.name)

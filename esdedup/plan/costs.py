@@ -44,7 +44,7 @@ class PerText(_Model, frozen=True):
 
 
 class Deciding(_Model, frozen=True):
-    """Processor time of an arrival, which is linear in the logarithm of the number of nodes in memory."""
+    """Processor time to assign an arrival; linear in the logarithm of the number of nodes in memory."""
 
     us_at_first: _Cost
     first_nodes: Annotated[int, pydantic.Field(gt=0)]
@@ -82,7 +82,7 @@ class ServerCosts(_Model, frozen=True):
     page_bytes: _Positive
     # Bytes on disk that the dedup object adds to an article, after merging.
     article_bytes: _Cost
-    # Processor time of the owner for an arrival, excluding the decision in memory.
+    # Processor time of the owner for an arrival, excluding the assignment in memory.
     us_a_commit: _Cost
     # The rate of an owner that waits for the server after each batch of 1,000.
     arrivals_a_second: _Positive
@@ -108,7 +108,7 @@ class UnitCosts(_Model, frozen=True):
     profile: str
     # The layout of nodes' keys. Files from earlier versions may also contain costs for other layouts.
     layout: str
-    # Fingerprinting whole texts, and texts without their boilerplate; the latter excludes `omitting`.
+    # Fingerprinting whole texts; and fingerprinting texts without their boilerplate, excluding `omitting`.
     whole: PerText
     without_boilerplate: PerText
     # Finding and learning boilerplate, in the owner of the forest.
@@ -125,7 +125,7 @@ class UnitCosts(_Model, frozen=True):
 
 
 class LearnedCosts(_Model, frozen=True):
-    """The most that learned boilerplate uses, when both of its periods are full."""
+    """The maximum that learned boilerplate uses, when both of its periods are full."""
 
     measured: Measured
     memory_bytes: _Positive
@@ -149,7 +149,7 @@ class CostsFile(_Model, frozen=True):
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise SettingError(
-                f"{name} has no unit costs as `python -m benchmarks unit-costs` writes them: "
+                f"{name} has no unit costs in the format of `python -m benchmarks unit-costs`: "
                 f"{f'{where}: ' if where else ''}{first['msg']}"
             ) from None
         if found.format != FORMAT:
@@ -164,7 +164,7 @@ class CostsFile(_Model, frozen=True):
                 return each
         known = ", ".join(dict.fromkeys(each.profile for each in self.costs))
         raise SettingError(
-            f"{name} has no unit costs of {key}, but of {known}: measure with `python -m benchmarks`"
+            f"{name} has no unit costs for {key}, only for {known}: measure with `python -m benchmarks`"
         )
 
 

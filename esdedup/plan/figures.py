@@ -35,7 +35,7 @@ def _arrivals(plan: CapacityPlan) -> Iterator[Figure]:
     mean, peak = load.articles_a_second, plan.peak_a_second
     yield Figure("articles_a_second", "articles, on average", mean, "/s", "articles a day")
     yield Figure("peak_articles_a_second", "articles, at the peak", peak, "/s", "× peak")
-    basis = "articles except unchanged reprints, for the retention and up to two hours until deletion"
+    basis = "articles except unchanged reprints, within the retention and up to two hours until deletion"
     yield Figure("nodes", "nodes at the end of the first retention", load.nodes, "", basis)
     basis = "unchanged reprints, each with the boilerplate of its site"
     yield Figure("pages", "content hashes without a node", load.pages, "", basis)
@@ -102,7 +102,7 @@ def _server(plan: CapacityPlan, work: ServerWork) -> Iterator[Figure]:
     basis = f"{roots:,.0f} roots in one shard; with daily indices, only those of the day"
     title = "time that dedup adds to a refresh of articles"
     yield Figure("refresh_s", title, roots * work.refresh_us_a_root / 1e6, "s", basis)
-    title, basis = "heap of Elasticsearch for roots", "global ordinals, as long as they are searched"
+    title, basis = "heap of Elasticsearch for roots", "global ordinals, as long as articles are searched"
     yield Figure("heap_mb", title, roots * work.heap_bytes_a_root / _MB, "MB", basis)
 
 

@@ -11,7 +11,7 @@ from esdedup.fingerprint.signature import REPRESENTATIVES
 from esdedup.plan.costs import LearnedCosts, UnitCosts
 
 MOST_BUSY = 0.7
-"""The greatest share of its time that an owner may be busy at the peak; it must catch up after a restart."""
+"""The maximum share of time that an owner is busy at the peak, so that it can catch up after a restart."""
 
 SHARD_BYTES = 50 * 10**9
 """The largest shard that Elastic recommends; this is not a hard limit."""
@@ -24,11 +24,11 @@ _DAY_S = 86_400
 _LATE_DAYS = 2 / 24
 # The memory of a content hash that created no node: 20 bytes, and its share of a hash table.
 _LONE_PAGE_BYTES = 29
-# The most representatives that the index in memory can address.
+# The maximum number of representatives that the index in memory can address.
 _MOST_ROWS = 2**31 - 1
 # By default, Lucene merges a segment once this share of it is deleted.
 _MOST_DELETED = 0.2
-# A plan with more forests is a mistake, and finding it would take long.
+# A plan with more forests is a mistake, and computing it would take a long time.
 _MOST_FORESTS = 100_000
 
 Why = Literal["one owner is enough", "decisions a second", "memory of an owner", "rows in memory"]
@@ -42,7 +42,7 @@ class Workload:
     # The share of the articles that reprint an earlier article within the retention.
     reprints: float = 0.3
     # The share of the reprints whose text was edited, which create a node. The other reprints create a
-    # content hash if boilerplate is learned (it differs between sites), and otherwise nothing.
+    # content hash if boilerplate is learned, since boilerplate differs between sites, and nothing otherwise.
     edited: float = 0.7
     retention_days: float = 30.0
     # In characters of visible text.
@@ -65,7 +65,7 @@ class Workload:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForestLoad:
-    """The load of one forest, or of all forests together, at the end of the first retention."""
+    """The load of one forest, or of all forests together, at the end of the first retention period."""
 
     articles_a_second: float
     nodes: int
@@ -103,7 +103,7 @@ class CapacityPlan:
     workload: Workload
     profile: Profile
     costs: UnitCosts
-    # The most that learned boilerplate uses.
+    # The maximum that learned boilerplate uses.
     learned: LearnedCosts
     forests: int = 1
     # Why more than one forest is needed.
@@ -178,7 +178,7 @@ class CapacityPlan:
 
     @property
     def forest_bytes_unmerged(self) -> float:
-        """The size of these indices with the deleted documents that merges leave behind."""
+        """The size of the forests' indices with the deleted documents that merges leave behind."""
         return self.forest_bytes / (1 - _MOST_DELETED)
 
     @property

@@ -1,1 +1,1 @@
-"""Used by the pages and the sidecar: sockets, connections, guards, limits, and answers to errors."""
+"""Sockets, connections, guards, limits and error responses, for the web pages and the sidecar."""

@@ -1,4 +1,4 @@
-"""Opens listening sockets, and adds time limits that uvicorn lacks: for slow requests and unread answers."""
+"""Opens listening sockets, and adds time limits that uvicorn lacks, on slow requests and unread responses."""
 
 import asyncio
 import socket
@@ -51,15 +51,15 @@ class BoundedConnection(H11Protocol):
     # Limit for receiving the whole first request; if `max_head_s` is set, it starts only after the head.
     max_request_s: ClassVar[float]
     max_head_s: ClassVar[float | None] = None
-    # Limit for sending the answer to a client that reads slowly; the application has its own timeout.
+    # Limit for sending the response to a client that reads slowly; the application has its own timeout.
     max_answer_s: ClassVar[float]
-    # Limit from an answer until the next request, or its head if `max_head_s` is set, has arrived.
+    # Limit from a response until the next request, or its head if `max_head_s` is set, has arrived.
     max_idle_s: ClassVar[float]
-    # Headers of the answer to a malformed request.
+    # Headers of the response to a malformed request.
     error_headers: ClassVar[Mapping[str, str]] = {}
 
     _deadline: asyncio.TimerHandle | None = None
-    # Whether the head, and the whole, of the current request have arrived.
+    # Whether the head of the current request, and the whole request, have arrived.
     _has_head = _is_whole = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -106,10 +106,10 @@ class BoundedConnection(H11Protocol):
         """Refuse a malformed request, with `error_headers`."""
         # None before the first request, unlike uvicorn's type.
         if (cycle := cast(RequestResponseCycle | None, self.cycle)) is not None:
-            # Stop the application from answering an earlier request after this.
+            # Stop the application from responding to an earlier request after this response.
             cycle.disconnected = True
         if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
-            # An answer has begun, so no other can be sent.
+            # A response has begun, so another one cannot be sent.
             self.transport.close()
             return
         headers = {**self.error_headers, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}

@@ -1,4 +1,4 @@
-"""Detects heads of requests that two servers may parse differently (request smuggling; RFC 9112, 11.2). Pure.
+"""Detects request heads that two servers may parse differently (request smuggling; RFC 9112, 11.2). Pure.
 
 A proxy must refuse such requests. The parser, h11, accepts them for compatibility with old clients.
 """

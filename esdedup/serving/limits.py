@@ -26,12 +26,12 @@ class Limits:
     # Makes the response to a refused request.
     answer: Answer
     max_requests: int
-    # The answer to further requests.
+    # The response when `max_requests` are in progress.
     busy: Problem
-    # Limits of each request.
+    # Limits on each request.
     timeout_s: float
     max_body_bytes: float = math.inf
-    # Limit of the bodies of all requests in progress together.
+    # Limit on the total size of the bodies of all requests in progress.
     max_bodies_bytes: float = math.inf
     # Whether a request is exempt from these limits.
     is_free: Callable[[Scope], bool] = lambda _: False
@@ -72,11 +72,11 @@ class Limits:
         except TimeoutError:
             if not clock.expired():
                 raise
-            late = f"no answer within {self.timeout_s:,.0f} seconds"
+            late = f"no response within {self.timeout_s:,.0f} seconds"
             await exchange.refuse(Problem.of(504, "late", late))
         except asyncio.CancelledError:
             # The server cancels requests that take too long after SIGTERM.
-            ended = "this process shut down before it could answer: send this again"
+            ended = "this process shut down before it could respond: send the request again"
             await exchange.refuse(Problem.of(503, "shutting_down", ended))
         except Exception:
             # The application may fail after the disconnect that a refusal reports.
@@ -125,13 +125,13 @@ class Limits:
 
 @dataclasses.dataclass(eq=False)
 class _Exchange:
-    """A request and its answer."""
+    """A request and its response."""
 
     scope: Scope
     receive: Receive
     _send: Send
     _answer: Answer
-    # The bytes counted for this request: those received, and the decompressed body.
+    # The bytes counted for this request: the bytes received, and the decompressed body.
     held_bytes: int = 0
     is_refused: bool = False
     _has_begun: bool = False
@@ -143,13 +143,13 @@ class _Exchange:
         return int(length) if length.isdecimal() else 0
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer, unless the request has been refused."""
+        """Send a part of the response, unless the request has been refused."""
         if not self.is_refused:
             self._has_begun = True
             await self._send(message)
 
     async def refuse(self, problem: Problem) -> None:
-        """Answer with `problem`; if an answer has already begun, raise `Refused` to abort it."""
+        """Respond with `problem`; if a response has already begun, raise `Refused` to abort it."""
         response = self._answer(self.scope, problem)
         if self._has_begun:
             raise Refused(problem.detail, status=problem.status, kind=problem.kind)
@@ -175,7 +175,7 @@ class Guard:
     # Messages: how to allow an unknown host, and why pages of other sites are refused.
     naming: str
     foreign: str
-    # Origins of other sites whose pages may read answers, from paths that begin with `readable`.
+    # Origins of other sites whose pages may read responses, from paths that begin with `readable`.
     origins: Collection[str] = ()
     readable: str = "/"
     # Whether a request is exempt.
@@ -185,7 +185,7 @@ class Guard:
         self.hosts = frozenset(host.lower() for host in self.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application, or answer with a refusal."""
+        """Call the application, or respond with a refusal."""
         refusal = self._refusal(scope) if scope["type"] == "http" and not self.is_open(scope) else None
         app = self.app if refusal is None else self.answer(scope, refusal)
         await app(scope, receive, send)

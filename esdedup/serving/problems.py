@@ -19,9 +19,9 @@ from esdedup.serving.refusals import Refused
 
 PROBLEM_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:esdedup:problem:"
-# Maximum length of details, in characters: they quote names chosen by callers.
+# Maximum length of details, in characters, because details quote names chosen by callers.
 _MAX_DETAIL = 1_000
-# Enough for a full queue, since the owner decides about ten thousand articles in half a second.
+# Enough for a full queue, since the owner assigns about ten thousand articles in half a second.
 _RETRY_AFTER_S = 1
 _TEMPORARY = frozenset((429, 502, 503))
 # Kinds of the errors that Starlette raises, by status.
@@ -48,15 +48,15 @@ _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Problem:
-    """An error as it is described to the caller."""
+    """The description of an error for the caller."""
 
     status: int
     # A stable identifier for programs: lower case with underscores.
     kind: str
     detail: str
-    # Seconds after which to retry; None if the answer gives no time.
+    # Seconds after which to retry; None if the response gives no time.
     retry_after_s: int | None = None
-    # The text for people on pages; None for the text of its kind, or else the detail.
+    # The text shown on web pages; None shows the text of the kind or, without one, the detail.
     words: str | None = None
     # Additional members of the problem details.
     facts: dict[str, Any] = dataclasses.field(default_factory=dict)

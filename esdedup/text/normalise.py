@@ -1,8 +1,9 @@
-"""Converts raw text to visible text, which has no markup, and to normal text.
+"""Converts raw text to visible text, which has no markup, and to normalised text.
 
 Markup and hidden text are removed as in a browser (`core/src/markup.rs`): all text that readers see must be
-fingerprinted, or an advertisement could pass as the article in it. The normal form is Unicode NFKC, with case
-folded, traditional Chinese characters simplified, and spellings unified (`core/src/normal_form.rs`).
+fingerprinted, otherwise an advertisement with a hidden article could be taken for that article. The normal
+form is Unicode NFKC, with case folded, traditional Chinese characters simplified, and spellings unified
+(`core/src/normal_form.rs`).
 """
 
 import sys
@@ -28,7 +29,7 @@ def visible_beginning(raw: str, *, max_length: int) -> str:
 
 
 def normal_form(text: str) -> str:
-    """Return `text` in NFKC, case folded, with traditional Chinese characters simplified, in one spelling.
+    """Return `text` in NFKC, case folded, with traditional Chinese simplified and spellings unified.
 
     Digits of all scripts become ASCII digits. Accents of Latin, Greek and Cyrillic letters, and vowel signs
     of Arabic and Hebrew, are removed; interchangeable Arabic letters are unified. Invisible characters are

@@ -1,8 +1,8 @@
 """Parses a batch of raw texts into passages and tokens, from which fingerprints are computed.
 
 Passages are sentences, headlines and menu items. They are compared only by their words and figures, so that
-boilerplate is recognised on every page. Dates and times are treated as equal, since they change from page to
-page, except in long sentences: see `core/src/passages.rs`.
+boilerplate is recognised on every page. Except in long sentences, all dates and times are treated as
+equal, since they change from page to page: see `core/src/passages.rs`.
 """
 
 import dataclasses
@@ -82,7 +82,7 @@ class ParsedTexts:
     ) -> "ParsedTexts":
         """Parse raw texts; see `_core.parse`.
 
-        With `keep_text`, the normal texts are kept, to extract words or to show passages.
+        With `keep_text`, the normalised texts are kept, to extract words or to show passages.
         """
         return cls(
             _core.parse(
@@ -195,7 +195,7 @@ def are_headlines(titles: Sequence[str]) -> Bools:
 
 
 def left_out(text: str, passage_filter: PassageFilter | None, *, max_length: int) -> LeftOut:
-    """Return the passages that a filter omits from a raw text, for a profile's `max_text_length`."""
+    """Return the passages that a filter omits from a raw text's first `max_length` visible characters."""
     found = LocatedPassages.of(text, max_length=max_length)
     if passage_filter is None:
         return found.left_out(np.zeros(len(found.passages.hashes), bool))

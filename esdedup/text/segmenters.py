@@ -12,7 +12,7 @@ from esdedup.text.hashing import murmur64
 from esdedup.text.normalise import normal_form
 
 MAX_GRAM_LENGTH = 64
-"""The largest length of n-grams."""
+"""The maximum length of n-grams."""
 
 # rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba splits them at these places, except
 # for two words in its dictionary.
@@ -30,7 +30,7 @@ _PART_OF_SPEECH = re.compile(
     "v[dginq]?|w|x|y|zg?"
 )
 _MAX_FREQUENCY = 2**31 - 1
-# The most characters of a word. jieba takes minutes for one of 60,000, such as a line of an unsuitable file.
+# The maximum length of a word. jieba takes minutes for 60,000 characters, such as a line of a wrong file.
 _MAX_LENGTH = 256
 
 
@@ -141,8 +141,8 @@ class Jieba:
         """Return whether `cut` returns a word for some text.
 
         jieba chooses the most likely sequence of dictionary words. If that splits the word, it does so in
-        every context. Only from remaining single characters does jieba guess words (by a hidden Markov
-        model), which depend on the context.
+        every context. jieba guesses words (by a hidden Markov model) only from the remaining single
+        characters, and these guesses depend on the context.
         """
         if list(self.cut(word)) == [word]:
             return True
@@ -267,7 +267,7 @@ class CustomSegmenter:
             SettingError: The function did not return words.
         """
         found: object = self.function(text)
-        # Iterating over a string would return its letters as words.
+        # Iterating over a string would return its characters as words.
         if isinstance(found, str) or not isinstance(found, Iterable):
             raise SettingError(
                 f"the segmenter {self.name!r} returned {found!r:.60}, which is not a list of words"

@@ -82,7 +82,10 @@ def test_overrides_apply_to_fingerprint_and_explain(run: Run, tmp_path: Path) ->
     ("content", "message"),
     [
         (None, "cannot read overrides.jsonl: No such file or directory"),
-        (b'{"text": "a"}\n\n{"txt": "a"}\n', "overrides.jsonl:3: 'txt' is none of boilerplate, text, site"),
+        (
+            b'{"text": "a"}\n\n{"txt": "a"}\n',
+            "overrides.jsonl:3: 'txt' is not one of boilerplate",
+        ),
         (
             b'{"text": "a"}\n{"boilerplate": "A!"}\n',
             "overrides.jsonl:2: passage 1 of its boilerplate is text in overrides.jsonl:1",

@@ -147,7 +147,7 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_node_that_cannot_start_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(NodeError, match="ended while it started"):
+    with pytest.raises(NodeError, match="exited during start-up"):
         node.start(tmp_path, port=0, heap="1k")
     assert node.find(tmp_path) is None or not node.find(tmp_path).is_running  # type: ignore[union-attr]
 

@@ -169,7 +169,7 @@ def test_overrides_are_read_from_the_lines_of_a_file() -> None:
         (b'{"text": "\xff"}', "p:2: is not UTF-8 (byte 11)"),
         (b"[" * 100_000, "p:2: is not valid JSON"),
         ([], "p:2: is JSON, but not an object"),
-        ({"passage": "a"}, "p:2: 'passage' is none of boilerplate, text, site"),
+        ({"passage": "a"}, "p:2: 'passage' is not one of boilerplate, text, site"),
         ({"text": "a", "boilerplate": "b"}, "p:2: it must have either boilerplate or text"),
         ({"site": "a.example"}, "p:2: it must have either boilerplate or text"),
         ({"text": ["a"]}, "p:2: its text is a list, not a string"),

@@ -173,7 +173,7 @@ def test_costs_depend_on_settings_for_words() -> None:
     # Settings that do not affect costs, or whose costs are measured with both values, do not change the key.
     same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000)
     assert costs_key(same) == "keywords"
-    with pytest.raises(SettingError, match="no unit costs of keywords-4-"):
+    with pytest.raises(SettingError, match="no unit costs for keywords-4-"):
         shipped().of(KEYWORDS.with_changes(weighting=Tf()), name="file")
 
 

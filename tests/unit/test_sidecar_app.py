@@ -117,7 +117,8 @@ def _ask(method: str, path: str) -> tuple[int, str]:
 OTHER_URL = "http://a:9500"
 OTHER = ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UTC), released=False, url=OTHER_URL)
 OWNED_BY_OTHER: dict[str, str | None] = {
-    "owner": f"process 7 on a has owned it since 2026-01-02 00:00:00 UTC, and takes articles at {OTHER_URL}",
+    "owner": "process 7 on a has owned it since 2026-01-02 00:00:00 UTC"
+    f", and accepts articles at {OTHER_URL}",
     "url": OTHER_URL,
 }
 BUSY = ForestBusy("process 7 on a owns it", forest="f", owner=OTHER)

@@ -184,7 +184,7 @@ async def test_concurrent_requests_and_their_time_are_limited(monkeypatch: pytes
         at_once = await asyncio.gather(*(send(app, Request(path="/api/v1/list")) for _ in range(3)))
         answers = [*at_once, await send(app, Request(path="/api/v1"))]
     assert [response.status for response in answers] == [504, 504, 503, 200]
-    assert ["no answer within" in response.body for response in answers[:3]] == [True, True, False]
+    assert ["no response within" in response.body for response in answers[:3]] == [True, True, False]
     assert "too many requests" in answers[2].body
     assert answers[2].headers["retry-after"] == "1"
 

@@ -92,7 +92,7 @@ PAGE_WITHOUT_NODE = [
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])
-def test_a_hash_without_a_node_stays_so_in_memory(size: int) -> None:
+def test_a_hash_stays_without_a_node_in_memory(size: int) -> None:
     store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     for batch in batches(PAGE_WITHOUT_NODE, [size]):
         _assert_kinds(store, model, batch)
@@ -100,7 +100,7 @@ def test_a_hash_without_a_node_stays_so_in_memory(size: int) -> None:
 
 # After each restart, an article arrives that is assigned by its stored content hash.
 @pytest.mark.parametrize(("size", "restarts"), [(1, set()), (1, {0, 3, 5, 7}), (9, set())])
-def test_a_hash_without_a_node_stays_so_in_elasticsearch(
+def test_a_hash_stays_without_a_node_in_elasticsearch(
     es: Elasticsearch, elastic_stores: MakeStores, size: int, restarts: set[int]
 ) -> None:
     name, open_store = elastic_stores()
@@ -314,7 +314,7 @@ class Distracted:
 
 
 @given(any_arrivals, batch_sizes, any_arrivals)
-def test_memory_forgets_a_batch_that_was_abandoned(
+def test_memory_forgets_an_abandoned_batch(
     all_arrivals: list[Arrival], sizes: list[int], others: list[Arrival]
 ) -> None:
     store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
@@ -325,9 +325,7 @@ def test_memory_forgets_a_batch_that_was_abandoned(
 @pytest.mark.parametrize(
     "drawn", [TIE, MORE_LEAVES, FEWER_LIVE, REFRESHED_THEN_REBORN, LEAF_THEN_ROOT, ROOT_THEN_LEAF]
 )
-def test_elasticsearch_forgets_a_batch_that_was_abandoned(
-    elastic_stores: MakeStores, drawn: list[Arrival]
-) -> None:
+def test_elasticsearch_forgets_an_abandoned_batch(elastic_stores: MakeStores, drawn: list[Arrival]) -> None:
     _, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
     for batch in batches(drawn, [2]):

@@ -338,7 +338,7 @@ def test_the_next_issue_of_a_table_stays_separate(count: int) -> None:
     assert joined <= 1
 
 
-def test_small_changes_add_up_to_half_at_most() -> None:
+def test_small_changes_add_up_to_at_most_half() -> None:
     further = 0
     for seed in range(10):
         # Each version replaces eight of 400 words: a resemblance of 0.96 to the previous version.

@@ -89,7 +89,7 @@ def test_slow_items_are_flushed_before_more_arrive() -> None:
     assert first
 
 
-def test_the_thread_reads_one_batch_ahead() -> None:
+def test_the_reader_thread_reads_one_batch_ahead() -> None:
     taken = 0
 
     def endless() -> Iterator[int]:

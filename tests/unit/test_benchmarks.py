@@ -88,7 +88,7 @@ for peer in PEERS:
 
 
 @pytest.mark.slow
-def test_esdedup_and_every_peer_find_copies_online() -> None:
+def test_esdedup_and_every_compared_library_find_copies_online() -> None:
     """Run in a separate process, because the compared packages are large."""
     command = [sys.executable, "-c", _ONLINE]
     shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)

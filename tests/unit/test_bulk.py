@@ -297,7 +297,7 @@ def test_credentials_of_a_client_are_found(client: Elasticsearch, credentials: d
     assert credentials_of(client) == credentials
 
 
-def test_without_aiohttp_an_async_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_async_client_without_aiohttp_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(SettingError, match=r"aiohttp is not installed: pip install 'esdedup\[serve\]'"):
         connect_async(ADDRESS)

@@ -67,7 +67,7 @@ def test_the_day_has_the_documented_composition(pages: list[CrawledPage]) -> Non
     assert all((page.body == "") == (page.kind == "lost") for page in pages)
 
 
-def test_clusters_match_the_truth(pages: list[CrawledPage]) -> None:
+def test_clusters_match_the_generated_truth(pages: list[CrawledPage]) -> None:
     times_ms = [int(page.when.timestamp() * 1_000) for page in pages]
     roots = assigned([page.text for page in pages], times_ms, [page.site for page in pages])
     shares = Truth(pages).counts(roots).where(np.ones(COUNT, bool))

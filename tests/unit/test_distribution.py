@@ -95,7 +95,7 @@ def test_both_distributions_contain_the_licence(dist: Path) -> None:
     assert not any(name.startswith("core/target") for name in names)
 
 
-def test_the_notice_names_versions_that_decide_fingerprints() -> None:
+def test_the_notice_names_versions_that_determine_fingerprints() -> None:
     notice = (ROOT / "NOTICE").read_text()
     project = (ROOT / "pyproject.toml").read_text()
     for name in ("jieba", "OpenCC", "rjieba"):

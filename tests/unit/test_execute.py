@@ -198,7 +198,7 @@ def test_a_deleted_forest_is_missing_despite_cached_mappings(answers: Answers) -
     assert found.comparison.one.fingerprint == found.comparison.other.fingerprint
 
 
-def test_patience_limits_all_attempts_together() -> None:
+def test_the_time_limit_applies_to_all_attempts_together() -> None:
     sent = []
 
     def between(request: Sent, _: Send) -> Answer:

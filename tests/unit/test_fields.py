@@ -222,7 +222,7 @@ def test_an_index_stores_its_field_names(fields: Fields) -> None:
         ([], None),
     ],
 )
-def test_times_are_read_in_every_accepted_form(value: object, milliseconds: int | None) -> None:
+def test_times_are_read_in_every_accepted_format(value: object, milliseconds: int | None) -> None:
     assert time_ms(value) == milliseconds
 
 

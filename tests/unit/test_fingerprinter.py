@@ -213,7 +213,7 @@ def test_keywords_uses_the_heaviest_words() -> None:
     ]
 
 
-def test_a_weighting_decides_the_weight_of_words() -> None:
+def test_a_weighting_determines_the_weights_of_words() -> None:
     tf = Fingerprinter(CLASSIC.with_changes(weighting=Tf()))
     assert {each.word: each.weight for each in tf.features("one two two three")} == {
         "one": 1,
@@ -305,7 +305,7 @@ def signatures(*texts: list[str]) -> Signatures:
     return Fingerprinter(VERIFIED).fingerprint([f"{' '.join(text)}." for text in texts]).signatures
 
 
-def test_estimated_resemblance_is_near_the_true_one() -> None:
+def test_estimated_resemblance_is_near_the_true_resemblance() -> None:
     errors = []
     for seed in range(300):
         size = (20, 60, 150, 1_000)[seed % 4]

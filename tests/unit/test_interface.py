@@ -88,7 +88,7 @@ def test_every_public_name_exists_once_and_has_types() -> None:
         assert getattr(importlib.import_module(module), name) is getattr(esdedup, name)
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Reeder'"):
         getattr(esdedup, "Reeder")  # noqa: B009 - mypy would refuse the attribute
     assert esdedup.__version__ == version("esdedup")

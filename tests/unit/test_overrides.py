@@ -182,7 +182,7 @@ def test_overrides_are_read_from_the_lines_of_a_file() -> None:
         ),
     ],
 )
-def test_an_invalid_line_is_named(line: Any, message: str) -> None:
+def test_the_number_of_an_invalid_line_is_reported(line: Any, message: str) -> None:
     with pytest.raises(SettingError) as caught:
         Overrides.of_lines(file_of({"boilerplate": f"{ITEM}!"}, line), name="p")
     assert message in str(caught.value)

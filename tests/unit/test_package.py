@@ -60,7 +60,7 @@ def test_listing_does_not_import_the_core() -> None:
     assert loaded.isdisjoint({"esdedup._core", "esdedup.elastic.forest", "esdedup.text.segmenters", "numpy"})
 
 
-def test_versions_name_everything_that_decides_fingerprints() -> None:
+def test_versions_name_everything_that_determines_fingerprints() -> None:
     package, profiles, forest, fingerprints, *_, embedded, python = versions()
     assert package == f"esdedup {metadata.version('esdedup')}"
     assert profiles.split()[1:] == [f"{name}," for name in (VERIFIED.label, CLASSIC.label)] + [KEYWORDS.label]

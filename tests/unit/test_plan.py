@@ -238,7 +238,7 @@ def test_invalid_workloads_are_refused(changes: dict[str, float], message: str) 
         (lambda text: text.replace('"node_bytes":300.0', '"other":1'), "node_bytes: Field required"),
     ],
 )
-def test_invalid_files_of_costs_are_refused(change: Callable[[str], str], message: str) -> None:
+def test_invalid_cost_files_are_refused(change: Callable[[str], str], message: str) -> None:
     text = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED).model_dump_json()
     assert CostsFile.read(text, name="file.json").costs == (COSTS,)
     with pytest.raises(SettingError, match=message):

@@ -207,7 +207,7 @@ ROW = Row(id="1", index="news", root="r", title="A title", similar=0, matching=1
 
 
 def shown(**highlight: list[str]) -> tuple[str, str]:
-    """Return title and text of a snippet, with searched words in brackets."""
+    """Return the title and text of a snippet, with search terms in brackets."""
     (snippet,) = snippets_of([ROW], [{"_index": "news", "_id": "1", "highlight": highlight}], fields=Fields())
 
     def written(parts: object) -> str:
@@ -216,14 +216,14 @@ def shown(**highlight: list[str]) -> tuple[str, str]:
     return written(snippet.title), written(snippet.text)
 
 
-def test_searched_words_are_marked() -> None:
+def test_search_terms_are_highlighted() -> None:
     assert shown(title=["The \ue000ferry\ue001"], text=["A \ue000ferry\ue001, \ue000two\ue001 docks"]) == (
         "The [ferry]",
         "A [ferry], [two] docks",
     )
 
 
-def test_snippets_without_matches_have_no_marks() -> None:
+def test_snippets_without_matches_have_no_highlighting() -> None:
     assert shown() == ("A title", "")
     # If a field has several values, the first is shown.
     assert shown(title=["one", "two"]) == ("one", "")

@@ -147,7 +147,7 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: La
 
 
 @pytest.mark.parametrize("layout", STORED, ids=lambda layout: layout.name)
-def test_keys_of_a_signature_are_those_of_its_representatives(layout: Layout) -> None:
+def test_a_signature_has_the_keys_of_its_representatives(layout: Layout) -> None:
     texts = [article["text"][: 20 + 40 * at] for at, article in enumerate(articles(50))]
     signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
     chance = np.random.default_rng(1)

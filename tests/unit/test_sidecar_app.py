@@ -257,7 +257,7 @@ def test_metrics_follow_the_naming_rules_of_prometheus() -> None:
         (EsdedupError("no"), 500, "failed"),
     ],
 )
-def test_errors_mean_the_same_in_both_formats(error: EsdedupError, status: int, kind: str) -> None:
+def test_errors_are_equivalent_in_both_formats(error: EsdedupError, status: int, kind: str) -> None:
     problem = Problem.of_error(error)
     ours = answer({"method": "POST", "path": "/v1/enrich"}, problem)
     theirs = answer({"method": "POST", "path": "/news/_bulk"}, problem)

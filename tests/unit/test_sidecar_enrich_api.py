@@ -211,7 +211,7 @@ def test_truncated_texts_are_marked() -> None:
     assert "is_cut" not in whole
 
 
-def test_bodies_may_be_gzip() -> None:
+def test_bodies_may_be_compressed_with_gzip() -> None:
     sidecar = Sidecar()
     packed = gzip.compress(ONE)
     assert sidecar.ask(packed, content_encoding="gzip").json["items"][0]["dedup"]["root"] == "root-0"

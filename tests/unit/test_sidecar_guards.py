@@ -92,7 +92,7 @@ async def test_requests_need_the_token_and_a_known_host(headers: dict[str, str],
         assert sum(refused(metrics, reason) or 0 for reason in ("host", "foreign_page", "token")) == 1
 
 
-async def test_named_origins_may_read_only_the_pages() -> None:
+async def test_allowed_origins_may_read_only_the_pages() -> None:
     app = with_guards(show, Metrics(), allow_origins=("https://desk.example",))
 
     async def status(path: str, origin: str) -> int:

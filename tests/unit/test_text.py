@@ -197,7 +197,7 @@ def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
 
 @given(token_texts, token_texts)
 def test_equal_tokens_give_equal_runs(ones: list[str], others: list[str]) -> None:
-    """Runs and figures are counted in the same way as in explanations."""
+    """Runs and figures are counted as in explanations; some numbers do not count as figures."""
     for one, other in zip(ones, others, strict=False):
         # Numbers are compared without the punctuation in them.
         mine, yours = (

@@ -56,7 +56,7 @@ def test_the_hundredth_version_stays_in_its_story() -> None:
     assert joined([story[: 200 + 13 * at] for at in range(100)], [PAGE] * 100) == [0] * 100
 
 
-def test_a_report_that_replaces_a_flash_joins_it() -> None:
+def test_a_report_that_replaces_a_news_flash_joins_it() -> None:
     report = words(300, 1)
     assert joined([report[:60], report], [PAGE, PAGE]) == [0, 0]
     assert joined([report[:60], report], [PAGE, f"{PAGE}-2"]) == [0, 1]
@@ -133,7 +133,7 @@ def test_a_copy_after_the_retention_has_a_new_root(profile: Profile, rows: int) 
     assert found == roots([text] * 5, [PAGE] * 5, days=[0, 3, 60, 61, 200], profile=profile)
 
 
-def test_articles_read_again_get_the_same_roots() -> None:
+def test_reread_articles_get_the_same_roots() -> None:
     """For example after a crash, although the watermark has passed the first article's retention."""
     texts, days = [words(100, seed) for seed in range(4)], [0, 3, 30, 60]
     found = roots(texts * 2, [""] * 8, days=days * 2)

@@ -229,7 +229,7 @@ def test_fingerprints_are_simhashes_of_the_words_shown(name: str) -> None:
 
 
 @pytest.mark.parametrize("zero_bit", [0, 1])
-def test_the_profile_decides_bits_whose_weights_cancel(zero_bit: int) -> None:
+def test_the_profile_determines_bits_whose_weights_cancel(zero_bit: int) -> None:
     sums = signed_sums([("apple", 1), ("pear", 1)])
     assert set(sums) == {-2, 0, 2}
     words = CLASSIC.with_changes(segmenter=UnicodeWords(), weighting=Tf())

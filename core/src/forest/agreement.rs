@@ -101,7 +101,7 @@ const CODES: f64 = 3.0;
 
 /// Estimates the resemblance of two texts, 0 to 1, from their sketches, which have 2 bits per bin.
 ///
-/// The root mean square error is about 0.04; see `test_estimated_resemblance_is_near_the_true_one`.
+/// The root mean square error is about 0.04; see `test_estimated_resemblance_is_near_the_true_resemblance`.
 #[inline]
 pub fn resemblance(one: &[u64; WORDS], other: &[u64; WORDS]) -> f64 {
     let (mut in_either, mut in_both, mut different) = (0, 0, 0);

@@ -80,9 +80,9 @@ class Articles:
                 if is_editorial:
                     fields = editorial(fields, is_editorial=True)
                     if route_by_root or any(map(is_routed_by_root, mappings.values())):
-                        raise SettingError("an index routed by root cannot have stories: they cross shards")
+                        raise SettingError("an index routed by root cannot have stories, which cross shards")
                     if any(next_object(one) and not is_mapped(one, fields.cluster) for one in known.values()):
-                        raise IndexNotReady(f"{index!r} is being migrated: set it up after the swap")
+                        raise IndexNotReady(f"{index!r} is being migrated: set it up after the migration")
                 refuse_unusable(known, fields)
                 if mappings:
                     break
@@ -116,7 +116,7 @@ class Articles:
         return False
 
     def setup_template(self, name: str, *, forest: str | None = None, is_editorial: bool = False) -> None:
-        """Add the fields that `setup` adds to an index to an index template or component template."""
+        """Add to an index template or component template the fields that `setup` adds to an index."""
         check_index_name(name)
         if forest is not None:
             check_index_name(forest)
@@ -147,7 +147,7 @@ class Articles:
             own = template.setdefault("template", {}).setdefault("mappings", {})
             own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields)
             own["_meta"] = meta_with_fields(mapping, fields, forest=forest)
-            # The server adds dates to its answer, but refuses them in a request.
+            # The server adds dates to its response, but refuses them in a request.
             put(name=name, body={key: each for key, each in template.items() if "_date" not in key})
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:
@@ -183,7 +183,7 @@ class Articles:
             return self._writable(index, found, mappings)
 
     def find(self, index: str) -> WritableIndex | None:
-        """Return an index that exists or has a template; None if it was not set up. Errors as of `check`."""
+        """Return an index that exists or has a template; None if it was not set up. Errors as for `check`."""
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)
@@ -200,7 +200,7 @@ class Articles:
         if found:
             refuse_closed(written, found[written])
         fields, forest = require_saved(written, mappings[written], self._fields)
-        # An index without `has_part` has a forest of an earlier format; the error for that says what to do.
+        # An index without `has_part` has a forest of an earlier format, whose error says what to do.
         check_mappings(mappings, fields, optional=("has_part",))
         return WritableIndex(
             fields=fields,
@@ -211,7 +211,7 @@ class Articles:
         )
 
     def claim(self, name: str, forest: str, retention_ms: int, *, is_new: bool, is_new_forest: bool) -> bool:
-        """Store the forest and its retention in the index that a name writes to; return whether it exists.
+        """Store a forest and its retention in the write index of `name`; return whether that index exists.
 
         Stores nothing in an index whose articles have roots that may come from another forest.
         """
@@ -283,7 +283,7 @@ def check_names(
     should = [{"exists": {"field": fields.text}}] if are_given else []
     query: dict[str, Any] = {"bool": {"filter": {"terms": {"_index": sorted(indices)}}, "should": should}}
     at_random = {"query": query, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "sum"}
-    with translated(f"look at {name!r}", index=name):
+    with translated(f"sample the articles in {name!r}", index=name):
         hits = client.search(index=name, query={"function_score": at_random}, size=_SAMPLE)["hits"]["hits"]
     articles = [hit.get("_source", {}) | {"_id": hit["_id"]} for hit in hits]
     for hit, article in zip(hits, articles, strict=True):

@@ -21,12 +21,12 @@ _FIELDS_READ = [
 ]
 
 _CHUNK_ARTICLES = 500
-# The most bytes in a request, unless a single article has more; by default, a server accepts 100 MB.
+# Maximum size of a request, unless a single article is larger; by default, a server accepts 100 MB.
 _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
-# Give up after this many refusals: about a minute, with pauses.
+# Give up after this many refusals, which take about a minute with the pauses between them.
 _MOST_REFUSALS = 10
-# An article with more bytes may itself cause refusals, so it is given up after some seconds.
+# An article with more bytes may itself cause refusals, so it is given up after a few seconds.
 _LARGE_BYTES = 1_000_000
 _MOST_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
@@ -37,7 +37,7 @@ _HOPELESS_STATUSES = frozenset({401, 403, 404})
 _TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
 _TOO_MANY_STATUS = 429
 _NO_ANSWER_STATUS = 503
-# Statuses of a whole request that may be too large or contain a malformed article; None if it was lost.
+# Statuses of a request that may be too large or contain a malformed article; None if it got no response.
 _DIVISIBLE_STATUSES = frozenset({400, 413, _TOO_MANY_STATUS, 500, None})
 _LOST = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
 # Marks a result that applies to a whole request.
@@ -47,7 +47,7 @@ Operation = Sequence[Any]
 """The lines of one operation: the action, and unless that is a deletion, the document."""
 
 Result = dict[str, Any]
-"""The answer to one operation, with an ``error`` if it failed."""
+"""The response to one operation, with an ``error`` if it failed."""
 
 
 def send_bulk(
@@ -129,7 +129,7 @@ class ArticleBulk:
     """Writes articles; one that Elasticsearch refuses does not make the others fail."""
 
     def __init__(self, client: Elasticsearch, *, index: str, only_existing: bool = False) -> None:
-        # Whether indices must exist: a write would recreate a deleted one without its mapping.
+        # Whether indices must exist: a write would recreate a deleted index without its mapping.
         self._only_existing = only_existing
         # For messages; each action names its own index.
         self._index = index
@@ -179,7 +179,7 @@ class ArticleBulk:
                 pending += [(part, 0) for part in (smaller[half:], smaller[:half]) if part]
 
     def _results(self, articles: list[_Article]) -> list[Result]:
-        """Send a request once; return a result for each article, copies of one if the whole was refused."""
+        """Send a request once; return a result for each article, or copies of one if all were refused."""
         names = sorted({article.target["index"] for article in articles})
         with translated(self._task, index=self._index):
             if self._only_existing and not self._patient.indices.exists(index=names):
@@ -217,7 +217,7 @@ class ArticleBulk:
 
 
 def _is_about_article(result: Result) -> bool:
-    """Return whether a result concerns its article alone, so that others may still be written."""
+    """Return whether a result concerns its article alone, so that other articles may still be written."""
     error = result.get("error")
     is_gone = isinstance(error, dict) and error.get("type") == "document_missing_exception"
     is_hopeless = result["status"] in _HOPELESS_STATUSES and not is_gone
@@ -231,7 +231,7 @@ def _may_be_divided(result: Result) -> bool:
 
 
 def _chunks(articles: Iterable[_Article]) -> Iterator[list[_Article]]:
-    """Group articles into requests; an article larger than a request gets its own."""
+    """Group articles into requests; an article larger than the maximum size gets its own request."""
     chunk: list[_Article] = []
     size_bytes = 0
     for article in articles:

@@ -86,11 +86,11 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         url: May contain a user and a password. Separate several servers of a cluster by commas; if one
             does not answer, the client uses the others.
         api_key: The key that Elasticsearch returned, in base64.
-        ca_certs: A file or directory with the authority that signed the server's certificate.
+        ca_certs: A file or directory with the certificate authority that signed the server's certificate.
 
     Raises:
         SettingError: The address or the certificates are not valid.
-        ServerUnavailable: No server answers, or it is not Elasticsearch.
+        ServerUnavailable: No server answers, or the server is not Elasticsearch.
         ServerError: The server refuses the request.
     """
     client = client_of(url, api_key=api_key, ca_certs=ca_certs)
@@ -156,14 +156,14 @@ def refuse_inherited(client: Elasticsearch | AsyncElasticsearch) -> None:
     """Raise `ClientForked` if another process has used a client. Call this before taking a lock.
 
     A fork copies open connections and held locks, but no threads. Two processes on one connection would
-    read each other's answers, and no thread would renew the child's copy of a lease.
+    read each other's responses, and no thread would renew the child's copy of a lease.
     """
     user = _users.setdefault(client.transport.node_pool, os.getpid())
     if user != os.getpid():
         raise ClientForked(
             f"this process ({os.getpid()}) was forked from process {user}, which has used this client: they "
-            "would read each other's answers. Create a client in each process, and a Dedup (or Maintenance, "
-            "Reader) with it.",
+            "would read each other's responses. Create a client in each process, and a Dedup (or "
+            "Maintenance, Reader) with it.",
             process=user,
         )
 

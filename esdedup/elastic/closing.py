@@ -7,7 +7,7 @@ from typing import Self
 from esdedup.errors import EsdedupError
 
 ENDING = threading.Event()
-"""Set when this process is about to end, to stop all waiting for a server that does not answer."""
+"""Set when this process is about to exit, to stop all waiting for a server that does not answer."""
 
 
 class Closing:

@@ -16,10 +16,10 @@ _BLOCK = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
 FULL = "Limit of total fields"
 _LOST_POINT = "search_context_missing_exception"
-# With status 503, the block ends by itself: the cluster is starting, or is electing a master.
+# With status 503, the server soon removes the block itself: the cluster is starting, or is electing a master.
 _BLOCKED_STATUS = frozenset({403, 429})
 _FULL_DISK = "read-only-allow-delete"
-# The client raises one error for a request that it cannot write and for a response that it cannot read.
+# The client raises the same error for a request that it cannot write and a response that it cannot read.
 _REQUEST_IS_NOT_JSON = "Unable to serialize"
 
 
@@ -57,7 +57,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
             cause = _first_line(str(error.errors[0] if error.errors else error.message))
             raise SettingError(f"cannot {task}: the request cannot be written as JSON ({cause})") from error
         raise ServerUnavailable(
-            f"cannot {task}: the server's answer is not JSON, so it is not Elasticsearch", index=index
+            f"cannot {task}: the response is not JSON, so the server is not Elasticsearch", index=index
         ) from error
     except elastic_transport.TransportError as error:
         raise ServerUnavailable(f"cannot {task}: {_first_line(error.message)}", index=index) from error
@@ -87,7 +87,7 @@ def is_lost_point(answer: object) -> bool:
 
 def reason(error: ApiError) -> str:
     """Return the reason that Elasticsearch gives for a refusal, in one line."""
-    # The answer to a HEAD request has no body.
+    # The response to a HEAD request has no body.
     text = _first_line(error.message) if error.message not in {"", "None"} else "the server gives no reason"
     return _reason(error.body) or text
 
@@ -109,7 +109,7 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
         advice = "raise `index.mapping.total_fields.limit`, a setting of the index or its template"
         return IndexNotReady(f"{message}: too many fields; {advice}", status=status, index=index)
     if status in _NOT_ALLOWED_STATUS:
-        return ServerError(f"{message}; check the API key and what it may do", status=status, index=index)
+        return ServerError(f"{message}; check the API key and its privileges", status=status, index=index)
     if status == HTTPStatus.NOT_FOUND:
         return IndexNotReady(message, status=status, index=index)
     if status in BUSY_STATUSES:

@@ -52,7 +52,7 @@ _TIMEOUT_S = 60.0
 _AGE_S = 10.0
 _MAX_NAMES = 1_000
 _ABOUT_INDICES = frozenset({400, 404})
-# Without an answer from every shard, counts would be silently wrong.
+# Without results from every shard, counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
 # A copy of each client, with a timeout. Creating a copy takes 0.3 ms, a tenth of a short request.
@@ -67,17 +67,17 @@ def _with_timeout(client: _Client) -> _Client:
 
 
 class ServerCache:
-    """Caches mappings and the answers to some searches for ten seconds, and limits refreshes."""
+    """Caches mappings and the responses to some searches for ten seconds, and limits refreshes."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
-        """Refresh an index at most once per interval; with 0, each time that a caller asks for it."""
+        """Refresh an index at most once per interval; with 0, whenever a caller asks for a refresh."""
         self.refresh_interval_s = refresh_interval_s
         self._mappings: dict[str, tuple[float, dict[str, Any]]] = {}
         self._answers: dict[str, tuple[float, Any]] = {}
         self._refreshed: dict[str, float] = {}
 
     def answer(self, request: ServerRequest) -> Any:
-        """Return a cached answer; None if the caller must ask the server."""
+        """Return a cached response; None if the caller must ask the server."""
         now_s = time.monotonic()
         if isinstance(request, ReadMappings) and not request.is_fresh:
             since_s, mappings = self._mappings.get(request.index, (0.0, {}))
@@ -90,12 +90,12 @@ class ServerCache:
         return None
 
     def recall(self, request: Recall) -> Any:
-        """Return the cached answer to a search, or None."""
+        """Return the cached response to a search, or None."""
         since_s, answer = self._answers.get(_key(request), (-math.inf, None))
         return answer if time.monotonic() - since_s < _AGE_S else None
 
     def keep(self, request: Keep) -> None:
-        """Cache the answer to a search."""
+        """Cache the response to a search."""
         if len(self._answers) > _MAX_NAMES:
             self._answers.clear()
         self._answers[_key(request)] = (time.monotonic(), request.answer)
@@ -120,7 +120,7 @@ def _key(request: Recall | Keep) -> str:
 
 
 def asking_again(operation: Callable[[], Requests[_Result]], known: ServerCache) -> Requests[_Result]:
-    """Run an operation; repeat it with fresh mappings if outdated ones may be why it failed."""
+    """Run an operation; repeat it with fresh mappings if outdated mappings may be why it failed."""
     try:
         return (yield from operation())
     except ServerError as error:
@@ -139,7 +139,7 @@ def execute(
 ) -> _Result:
     """Execute an operation; return its result.
 
-    `known` caches answers. `ask_owner` asks the owner of the forest; None if this process does not own it.
+    `known` caches responses. `ask_owner` asks the owner of the forest; None if this process does not own it.
     """
     refuse_inherited(client)
     client = _with_timeout(client)
@@ -163,7 +163,7 @@ async def execute_async(
     known: ServerCache | None = None,
     ask_owner: AskedAsync | None = None,
 ) -> _Result:
-    """Execute an operation as `execute` does. It runs in worker threads, since it may compute for long."""
+    """Execute an operation as `execute` does, but in worker threads, since it may compute for a long time."""
     refuse_inherited(client)
     client = _with_timeout(client)
     steps = _steps(client, requests, known, ask_owner)

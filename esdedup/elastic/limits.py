@@ -1,4 +1,4 @@
-"""Limits of Elasticsearch and of our requests, and the HTTP statuses after which to retry."""
+"""Limits set by Elasticsearch and by esdedup, and the HTTP statuses after which to retry."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ MAX_TERMS = 65_536
 """Terms in one query."""
 
 MAX_HITS = 10_000
-"""Hits in one response, and the greatest `from` + `size`."""
+"""Hits in one response, and the maximum of `from` + `size`."""
 
 MAX_BUCKETS = 65_536
 """Buckets in one response."""
@@ -18,8 +18,8 @@ MAX_TERM_BYTES = 32_766
 """Bytes of a value in a keyword field. Elasticsearch refuses to search for a longer value."""
 
 MAX_JSON_DEPTH = 100
-"""Levels of nested objects and lists in an article, far more than articles need. Elasticsearch reads 1,000
-levels, and refuses a whole bulk request that has a deeper update. Python writes some 900 levels."""
+"""Levels of nested objects and lists in an article, far more than articles need. Elasticsearch parses 1,000
+levels, and refuses a whole bulk request that has a deeper update. Python can write about 900 levels."""
 
 MAX_SHARDS = 1_024
 """Shards of one index."""
@@ -30,7 +30,7 @@ BUSY_STATUSES = frozenset({429, 502, 503, 504})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of requests to a forest's index, and thresholds for frequent keys."""
+    """Limits on requests to a forest's index, and thresholds for frequent keys."""
 
     max_terms: int = MAX_TERMS
     max_hits: int = MAX_HITS

@@ -21,7 +21,7 @@ def _read(name: str) -> dict[str, Any]:
 ANALYZERS: dict[str, str] = _read("analyzers")
 """Built-in analyzers of Elasticsearch, by language (ISO 639). Most of them match all forms of a word.
 
-For Chinese, Japanese and Korean they match pairs of characters; words need a plugin that few servers have.
+For Chinese, Japanese and Korean they match pairs of characters; to match words, servers need a plugin.
 """
 
 
@@ -48,13 +48,13 @@ def saved_language(mapping: dict[str, Any]) -> str | None:
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
-    """Return whether an article index maps the fields of esdedup, by the names given or else its own."""
+    """Return whether an article index maps the fields of esdedup, by the given or else its own names."""
     fields = given or saved_fields(mapping) or Fields()
     is_ours = "format" not in meta_of(mapping) and not _conflict_of(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)
 
 
-# Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
+# Elasticsearch refuses terms of more than 32,766 bytes; a character has at most 4 bytes.
 _MAX_KEYWORD_CHARACTERS = 8_191
 # Types of fields in which words cannot be searched.
 _WITHOUT_WORDS = ORDERED | {"boolean", "ip", "binary", "scaled_float"}
@@ -107,8 +107,8 @@ def article_index(
 ) -> dict[str, Any]:
     """Return the settings and mappings of a new article index; see `Articles.setup`.
 
-    Other fields are stored but not indexed. Otherwise one article could exhaust the limit of fields in an
-    index, or give a field a type for which other articles are refused.
+    Other fields are stored but not indexed. Otherwise one article could exhaust the limit on fields in an
+    index, or give a field a type that makes Elasticsearch refuse other articles.
     """
     kept: dict[str, Any] = {} if language is None else {"language": code_of(language)}
     mapping: dict[str, Any] = {"dynamic": False, "_meta": {"esdedup": kept}}

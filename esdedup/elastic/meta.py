@@ -43,7 +43,7 @@ def is_editorial(mapping: dict[str, Any]) -> bool:
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
     """Return the `_meta` of an index with the names of its articles' fields added, and its forest if given.
 
-    If the dedup object gets another name, the previous object becomes a former one.
+    If the dedup object gets another name, the previous object is recorded as a former object.
     """
     kept: dict[str, Any] = {"fields": fields.names}
     if forest is not None:
@@ -82,8 +82,8 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
 def require_saved(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
     """Return the field names for articles that are written to an index, and the forest of these articles.
 
-    `given` must be the index's own names, or readers would not find the fields; or the names that a
-    migration fills, which belong to its new forest.
+    `given` must be the index's own names, since readers use these; or the same names with the object that a
+    migration fills, which belongs to its new forest.
     """
     kept, following = saved_fields(mapping), next_object(mapping)
     if given is not None:
@@ -121,8 +121,8 @@ def saved_forest(mapping: dict[str, Any]) -> str | None:
 def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: str = DEFAULT_FOREST) -> str:
     """Return the forest stored in some indices, or else `given`, or else `usual`.
 
-    Raises `IndexNotReady` if they belong to several forests, or to another one than `given`. The target of
-    a migration may be given.
+    Raises `IndexNotReady` if they belong to several forests, or to a forest other than `given`. The target
+    of a migration may be given.
     """
     index_of = {kept: name for name, each in mappings.items() if (kept := saved_forest(each))}
     if len(index_of) > 1:
@@ -136,7 +136,7 @@ def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: 
 
 
 def saved_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
-    """Return the longest retention stored in some indices when they were last fed; None if unknown."""
+    """Return the longest retention that owners have stored in some indices; None if unknown."""
     found = (meta_of(mapping).get("retention_ms") for mapping in mappings.values())
     return max((each for each in found if isinstance(each, int)), default=None)
 
@@ -228,5 +228,5 @@ class WritableIndex:
 
 
 def other_forest(index: str | None, owner: str | None, forest: str | None) -> str:
-    """Return the message that an index belongs to another forest than the one named."""
+    """Return the message that an index belongs to a forest other than the given one."""
     return f"the index {index!r} belongs to the forest {owner!r}, not to {forest!r}"

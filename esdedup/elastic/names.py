@@ -28,7 +28,7 @@ def check_index_name(name: str) -> str:
         or any(character in '\\/*?"<>| ,#:' for character in name)
     ):
         raise SettingError(
-            f"{name!r} cannot name one index: a name must be lower case, not begin with _ - or +, "
+            f"{name!r} is not a valid name for an index: a name must be lower case, not begin with _ - or +, "
             'and have no white space and none of \\ / * ? " < > | , # :'
         )
     return name

@@ -1,4 +1,4 @@
-"""Converts the requests of an Elasticsearch client for OpenSearch 3, and converts its answers back."""
+"""Converts the requests of an Elasticsearch client for OpenSearch 3, and converts the responses back."""
 
 import dataclasses
 import re
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from elastic_transport import HttpHeaders, TransportApiResponse
 
-# The header that Elasticsearch puts into every answer, and that its clients require.
+# The header that Elasticsearch puts into every response, and that its clients require.
 _PRODUCT = "x-elastic-product"
 # The statuses with which OpenSearch refuses requests in an unknown form.
 _NOT_TAKEN = frozenset({400, 404, 405, 406, 415})
@@ -50,7 +50,7 @@ class Engine:
     def requests(
         self, request: HttpRequest
     ) -> Generator[HttpRequest, TransportApiResponse, TransportApiResponse]:
-        """Yield the requests to send for one request, receive their answers, and return its own answer."""
+        """Yield the requests to send for `request`, receive their responses, and return the last one."""
         if self._is_opensearch is None:
             answer = yield request
             if _PRODUCT in answer.meta.headers:

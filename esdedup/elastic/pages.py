@@ -21,7 +21,7 @@ from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 
 Hits = list[dict[str, Any]]
 
-# A server that loses more points in time seems to lose each as soon as it is opened.
+# Give up if more points in time are lost: the server seems to lose each of them at once.
 _MOST_LOSSES = 10
 _ARBITRARY_ORDER = ["_doc"]
 
@@ -32,7 +32,7 @@ class _Place:
 
     # The sort values of the last hit, valid in its point in time; None before the first hit.
     last: list[Any] | None = None
-    # The last different sort values before those, and the number of hits since.
+    # The latest sort values before `last` that differ from it, and the number of hits since then.
     before: list[Any] | None = None
     equal: int = 0
 

@@ -1,4 +1,4 @@
-"""Retries requests of feeding and maintenance while the cluster is unavailable."""
+"""Retries the requests of owners and maintenance while the cluster is unavailable."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ from esdedup.elastic.limits import BUSY_STATUSES
 
 log = logging.getLogger("esdedup")
 
-# A server that is restarted answers within a minute, and recovers its shards within seconds.
+# A restarted server answers within a minute, and then recovers its shards within seconds.
 PATIENCE_S = 90.0
 _ANSWER_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0

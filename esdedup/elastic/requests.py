@@ -1,6 +1,6 @@
 """Requests to Elasticsearch as values, and operations that yield them.
 
-An operation is a generator. It yields a request, is sent the answer, and returns its result::
+An operation is a generator. It yields a request, is sent the response, and returns its result::
 
     def count(index: str, query: Query) -> Requests[int]:
         body = {"query": query, "size": 0, "track_total_hits": True}
@@ -33,7 +33,7 @@ POINT_KEEP_ALIVE = "5m"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Search:
-    """Run searches in one request. The response is a list of their answers; partial results are an error."""
+    """Run searches in one request. The response is a list of responses; partial results are an error."""
 
     index: str
     bodies: Sequence[Query]
@@ -41,7 +41,7 @@ class Search:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchPoint:
-    """Search in a point in time. The response is the answer; None if the server has lost the point."""
+    """Search in a point in time. The response is None if the server has lost the point in time."""
 
     # For messages; the body names the point in time.
     index: str
@@ -119,7 +119,7 @@ class ReadClock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recall:
-    """Look up the answer to a search in the cache. The response is the answer, or None."""
+    """Look up the response to a search in the cache. The response is None if it is not cached."""
 
     index: str
     body: Query
@@ -127,7 +127,7 @@ class Recall:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Keep:
-    """Cache the answer to a search for some seconds. The response is None."""
+    """Cache the response to a search for a few seconds. The response to this request is None."""
 
     index: str
     body: Query
@@ -158,7 +158,7 @@ def refresh(index: str) -> Requests[None]:
 
 
 def search(index: str, *bodies: Query) -> Requests[list[Any]]:
-    """Run searches in one request; return their answers."""
+    """Run searches in one request; return their responses."""
     answers: list[Any] = yield Search(index=index, bodies=bodies)
     return answers
 
@@ -176,12 +176,12 @@ def clock_ms() -> Requests[int]:
 
 
 def recall(index: str, body: Query) -> Requests[Any]:
-    """Return the cached answer to a search, or None."""
+    """Return the cached response to a search, or None."""
     return (yield Recall(index=index, body=body))
 
 
 def keep(index: str, body: Query, answer: Any) -> Requests[None]:
-    """Cache the answer to a search for some seconds."""
+    """Cache the response to a search for a few seconds."""
     yield Keep(index=index, body=body, answer=answer)
 
 
@@ -204,7 +204,7 @@ def answered(
 
 
 def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Requests[tuple[_Result, list[Any]]]:
-    """Run an operation, adding searches to its first search; return its result and the added answers."""
+    """Run an operation, adding searches to its first search; return its result and the added responses."""
     answers: list[Any] | None = None
 
     def answer(request: Request) -> Requests[Any]:
@@ -222,7 +222,7 @@ def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Reques
 
 
 def recent(index: str, body: Query) -> Requests[Any]:
-    """Return the answer to a search, from the cache if possible."""
+    """Return the response to a search, from the cache if possible."""
     answer = yield from recall(index, body)
     if answer is None:
         (answer,) = yield from search(index, body)
@@ -237,5 +237,5 @@ def aggregate(index: str, query: Query, aggregations: Query) -> Requests[dict[st
 
 
 def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    """Cut a sequence into pieces of at most `size`."""
+    """Split a sequence into pieces of at most `size`."""
     return (items[at : at + size] for at in range(0, len(items), size))

@@ -28,9 +28,9 @@ _SETTLED_ID = "~edits"
 _EDITS_AT_ONCE = 500
 # Elasticsearch accepts at most 65,536 terms.
 _MOST_KEYS = 30_000
-# How long after its story was decided an article may reach its index.
+# Maximum time from the assignment of an article's story until the article is indexed.
 _MOST_INDEXING_DELAY_MS = 60_000
-# A pass must be repeated if another process has made an edit or written one of the articles.
+# Maximum number of passes. Each is repeated if another process has made an edit or written an article.
 _MOST_PASSES = 100
 
 
@@ -50,7 +50,7 @@ def edit_document(edit: Edit) -> Document:
 
 
 def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
-    """Return all edits of a forest, reading those after the `known` ones; fast if there are no new edits."""
+    """Return all edits of a forest, reading only those after `known`; fast if there are no new edits."""
     edits, document_id = [*known.edits], _SETTLED_ID
     try:
         if not edits and (found := (yield from stored_document(forest, document_id))):
@@ -81,8 +81,8 @@ def write_document(forest: str, verb: Literal["create", "index"], document: Docu
     (status,) = yield Write(index=forest, operations=[{verb: target}, document[1]])
     if status == HTTPStatus.NOT_FOUND:
         raise ForestIncomplete(
-            f"the forest {forest!r} accepts no edits: it is being rebuilt or migrated, or was deleted; if "
-            "that was interrupted, run it again, or let a feeder open the forest",
+            f"the forest {forest!r} accepts no edits: it is being rebuilt or migrated, or was deleted. If a "
+            "rebuild or migration was interrupted, run it again, or let a feeder open the forest",
             forest=forest,
         )
     if status not in (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.CONFLICT):
@@ -94,9 +94,9 @@ def write_document(forest: str, verb: Literal["create", "index"], document: Docu
 def settle(
     forest: str, indices: Sequence[str], fields: Fields, known: Edits = NO_EDITS, *, only: Query | None = None
 ) -> Requests[tuple[Edits, int]]:
-    """Bring the stories of articles up to date: of those that match `only`, or all that edits may affect.
+    """Update the stories of the articles that match `only`, or of all articles that edits may affect.
 
-    Returns the edits, and how many articles got another story. docs/forest.md has the protocol.
+    Returns the edits, and how many articles got a different story. docs/forest.md has the protocol.
     """
     edits, changed = (yield from read_edits(forest, known)), 0
     since: dict[str, int] = dict.fromkeys(indices, len(edits.edits))
@@ -116,7 +116,7 @@ def settle(
         raise ServerBusy(f"other editors keep changing {indices[0]!r}", status=HTTPStatus.CONFLICT)
     last = len([*itertools.takewhile(lambda each: each.at_ms < early_ms, edits.edits)])
     if (later := {name: last for name in indices if last > settled.get(name, 0)}) and only is None:
-        # If another process has written a higher number, replacing it by a lower one does no harm.
+        # If another process has written a higher number, replacing it with a lower one does no harm.
         state = state | {"settled": settled | later}
         yield from write_document(forest, "index", (_SETTLED_ID, {"state": state}))
     return edits, changed
@@ -135,7 +135,7 @@ def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
 
 
 def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str]]:
-    """Return the roots and texts whose articles may have another story since the edit with this number.
+    """Return the roots and texts whose articles may have a different story after edits later than `number`.
 
     Merged stories are separated only by undoing an edit, so only the stages around undone edits are compared.
     """
@@ -155,7 +155,7 @@ def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str
 def _settle_once(
     index: str, fields: Fields, forest: str, query: Query, edits: Edits
 ) -> Requests[tuple[int, int]]:
-    """Update stories once; return how many articles changed, and how many updates met a conflict."""
+    """Update stories once; return how many articles changed, and how many updates had a conflict."""
     body = {
         "query": query,
         "size": limits.MAX_HITS,

@@ -254,7 +254,7 @@ class ArticleAudit:
             signature=record.signature if is_recreated and node_id == record.fingerprint else node.signature,
             seq=min(node.seq, record.seq),
             made_ms=min(node.made_ms, record.seen_ms),
-            # Keep it unless it is too early, since it may be rounded with another granularity.
+            # Keep the node's time unless it is too early, since it may be rounded with another granularity.
             seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
         )
 
@@ -262,9 +262,9 @@ class ArticleAudit:
         profile = self.index.meta.profile
         records = [record for record in batch if record.fingerprint is not None and record.profile == profile]
         bands = keys_of(records, self.index.relation, ARTICLES)
-        # A signature has no bands if all of its keys are saturated.
+        # A signature has no bands if all of its keys are frequent.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
-        # Bands are checked per group, so a swap between adjacent articles would pass; interleave them.
+        # Bands are checked per group, so a swap between adjacent articles would pass; interleave articles.
         for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):
             correct = self.records.with_bands(group)
             for record, _ in group:
@@ -288,7 +288,7 @@ class ArticleAudit:
 
 
 def _linked(node: StoredNode, record: Record) -> StoredNode:
-    """Return a root with links that it lacks taken from its article; other nodes stay unchanged."""
+    """Return a root with its missing links taken from its article; return other nodes unchanged."""
     if not node.is_root:
         return node
     part_of, has_part = (link if is_node_id(link) else "" for link in record.links.values())
@@ -307,7 +307,7 @@ def _invalid(record: Record) -> Violation:
     if record.several:
         detail = f"several values in {', '.join(record.several)}; index it again"
     elif record.root.startswith(LONE) and record.fingerprint is not None:
-        detail = f"its root {record.root} is for a text without a fingerprint, but it has one"
+        detail = f"its root {record.root} is for a text without a fingerprint, but the article has one"
         cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", *NO_LINKS))
         return repairable(ViolationKind.INVALID_RECORD, record.id, detail, Remedy(change=(record, cleared)))
     else:

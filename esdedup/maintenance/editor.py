@@ -32,14 +32,14 @@ _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
 
 
 class ArticlePlace(pydantic.BaseModel, frozen=True, extra="forbid"):
-    """The index and id of an article, for an id that several indices have."""
+    """The index and id of an article, for an id that occurs in several indices."""
 
     index: Annotated[str, pydantic.Field(min_length=1)]
     id: _Id
 
 
 class EditRequest(Result, frozen=True, extra="forbid"):
-    """An editor's request. If several indices have an id, it means the article that arrived last."""
+    """An editor's request. If several indices have an article's id, the article that arrived last is used."""
 
     kind: EditKind
     ids: tuple[_Id | ArticlePlace, ...] = pydantic.Field(default=(), max_length=1_000)
@@ -52,8 +52,8 @@ class EditRequest(Result, frozen=True, extra="forbid"):
     why: str = pydantic.Field(default="", max_length=1_000)
     """The reason, which is shown in the history of edits."""
     request_id: _Id = pydantic.Field(default_factory=secrets.token_hex)
-    """An id, unique for each request. If a request is repeated with the same id because its answer was lost,
-    only one edit is made."""
+    """An id, unique for each request. If a request is repeated with the same id because its response was
+    lost, only one edit is made."""
 
     if not TYPE_CHECKING:  # keeps the fields' types for type checkers
 
@@ -128,7 +128,7 @@ def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]
         # Refuse the target forest of a migration, which has no readers yet.
         if (kept := saved_forest(each)) != forest:
             why = other_forest(name, kept, forest) if kept else f"the index {name!r} belongs to no forest"
-            how = "name its own, or set it up with one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
+            how = "name its forest, or set it up with one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
             raise IndexNotReady(f"{why}: {how}", index=name)
     if (meta := (yield from read_meta(forest))) is None:
         raise ForestMissing.of(forest)
@@ -137,23 +137,23 @@ def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]
 
 
 def _made(edits: Edits, request: EditRequest, *, by: str) -> Edit | None:
-    """Return the edit made by this request, perhaps when it was first sent; None if it has made none."""
+    """Return the edit made by this request, perhaps when it was first sent; None if there is none yet."""
     made = next((each for each in edits.edits[::-1] if each.request_id == request.request_id), None)
     wanted = {"by": by, **request.model_dump(include={"kind", "undoes", "why"})}
     if made and made.model_dump(include={*wanted}) != wanted:
-        raise SettingError(f"edit {made.number} has that request_id, but differs: use a new id for each edit")
+        raise SettingError(f"edit {made.number} has this request_id but differs: use a new id for each edit")
     return made
 
 
 def _edit_of(ready: CheckedIndex, edits: Edits, request: EditRequest, *, by: str) -> Requests[Edit]:
     number, at_ms = len(edits.edits) + 1, (yield from clock_ms())
-    said = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
+    base = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
     if request.undoes is not None:
         if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
             raise SettingError(f"there is no edit {request.undoes} that can be undone")
-        return Edit(**said, undoes=request.undoes)
+        return Edit(**base, undoes=request.undoes)
     into = None if request.to is None else (yield from _text_story(ready, edits, request.to))[1]
-    # Pairs of texts and stories: a text that came again after it had expired has several stories.
+    # Pairs of texts and stories: a text that arrived again after its expiry may have several stories.
     named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
         named[(yield from _text_story(ready, edits, each))] = None
@@ -161,14 +161,14 @@ def _edit_of(ready: CheckedIndex, edits: Edits, request: EditRequest, *, by: str
         raise SettingError("the articles already belong to that story")
     texts, stories = (tuple(dict.fromkeys(each)) for each in zip(*others, strict=True))
     if request.kind == "merge":
-        return Edit(**said, into=into, stories=stories)
+        return Edit(**base, into=into, stories=stories)
     if request.kind == "move":
-        return Edit(**said, into=into, texts=texts)
+        return Edit(**base, into=into, texts=texts)
     if len(stories) > 1:
         raise SettingError("the articles to split off belong to several stories: split one story at a time")
     if not (yield from _leaves_some(ready, *stories, texts=texts)):
         raise SettingError("nothing would be left of the story: all of its articles are to be split off")
-    return Edit(**said, into=new_story(number, at_ms=at_ms), texts=texts)
+    return Edit(**base, into=new_story(number, at_ms=at_ms), texts=texts)
 
 
 def _text_story(ready: CheckedIndex, edits: Edits, named: str | ArticlePlace) -> Requests[tuple[str, str]]:
@@ -191,7 +191,7 @@ def _leaves_some(ready: CheckedIndex, story: str, *, texts: tuple[str, ...]) -> 
 
 
 class Editor:
-    """Merges and splits stories. Several editors may work at the same time, also while articles are fed.
+    """Merges and splits stories. Several editors may work at the same time, even while articles are added.
 
     An article that is being indexed during an edit may keep its previous story; a repair corrects that.
     """

@@ -15,7 +15,7 @@ from esdedup.errors import ForestDamaged
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 
-# The fewest nodes of a batch, whose neighbours are searched for together.
+# The minimum number of nodes in a batch. The neighbours of a batch are searched for together.
 AUDIT_BATCH = 5_000
 # Leaves of one tree that are compared at once; each leaf may have very many neighbours.
 _LEAVES_AT_ONCE = 500
@@ -54,7 +54,7 @@ class ForestAudit:
     on_nodes: Callable[[int], None]
 
     def violations(self) -> Iterator[Violation]:
-        """Yield every violation that shows without articles. The forest may be written to meanwhile."""
+        """Yield every violation that can be found without articles. The forest may be in use meanwhile."""
         self._index.refresh_if_allowed()
         if self._index.log is not None:
             self._index.run(self._index.log.update())
@@ -62,7 +62,7 @@ class ForestAudit:
         self._misplaced: list[StoredNode] = []
         nodes = self._index.nodes.by_tree(damaged=self._damaged, misplaced=self._misplaced)
         first = list(itertools.islice(nodes, 1))
-        # Read the status after the snapshot of nodes: a node that is live by it is live in the snapshot.
+        # Read the status after the snapshot of nodes: a node that is live now was live in the snapshot.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.run(read_ordered_since(self._index.name))
         by_root = itertools.groupby(itertools.chain(first, nodes), key=lambda node: node.root)
@@ -167,7 +167,7 @@ class ForestAudit:
     def _joinable(
         self, near: list[tuple[StoredNode, StoredNode]]
     ) -> Iterator[tuple[StoredNode, StoredNode, float]]:
-        """Yield each text with a neighbour whose tree it may join, and its resemblance to the root."""
+        """Yield each text with a neighbour whose tree it may join, and its resemblance to that root."""
         roots = {node.id: node for _, node in near if node.is_root}
         missing = {node.root for _, node in near} - roots.keys()
         others, relation = self._index.run(self._index.nodes.by_id(missing)), self._index.relation
@@ -187,7 +187,7 @@ class ForestAudit:
         for pages in index.nodes.lone_pages():
             named = {page.node for _, page in pages if page and page.node}
             gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
-            # Read the status after the nodes: if a content hash is live by it, so was its node when read.
+            # Read the status after the nodes: if a content hash is live now, its node was live when read.
             live_since_ms = index.status().live_since_ms(self._aging)
             for hit, page in pages:
                 if page is None or (page.node in gone and page.seen_ms >= live_since_ms):

@@ -80,7 +80,7 @@ class Inspection:
         Args:
             index: An index, alias or pattern. If several articles have the same id, the latest one is used.
             one_id: The id of the first article.
-            other_id: The id of the second article; may be the same.
+            other_id: The id of the second article; may equal `one_id`.
             profile: The profile for the comparison. None uses the profile of the articles' fingerprints.
             overrides: The overrides with which the forest is fed, to show the text that is left out now.
 
@@ -121,7 +121,7 @@ class Inspection:
         Args:
             indices: The indices of the articles.
             latest: How many of the latest arrivals to read. A forest forgets passages that it has not seen
-                in some 160,000 pages.
+                in about 160,000 pages.
         """
         return self._stored_texts(indices, latest).texts(latest)
 
@@ -156,8 +156,8 @@ class Inspection:
 
         Args:
             indices: The indices of the forest's articles.
-            articles: The most articles to read.
-            passages: The most passages to return for each site; further passages are only counted.
+            articles: The maximum number of articles to read.
+            passages: The maximum number of passages to return for each site; more are only counted.
 
         Raises:
             ForestDamaged: The learned boilerplate cannot be read.

@@ -131,7 +131,7 @@ class Maintenance(Inspection):
         """Rebuild the forest from articles alone; each article keeps its root.
 
         Leaves out articles whose node would have expired, and articles with an invalid record, whose number
-        is logged. The forest cannot be used until the rebuild has ended; if it is interrupted, another run
+        is logged. The forest cannot be used until the rebuild has finished; if it is interrupted, another run
         continues it.
 
         Args:
@@ -140,16 +140,16 @@ class Maintenance(Inspection):
                 or indices than the articles account for.
             retention: How long nodes live. None means the retention stored in the replaced forest or in the
                 indices, or else 30 days.
-            change_retention: Whether nodes may live shorter than before.
-            lookup: How its owner finds nodes, as for `Dedup`. None means as before, or `memory`.
+            change_retention: Whether nodes may live for less time than before.
+            lookup: How its owner finds nodes. None means the replaced forest's lookup, or else `memory`.
             on_progress: Called with the number of articles in each step.
 
         Returns:
             The number of nodes in the forest.
 
         Raises:
-            RetentionShorter: Nodes would live shorter than before, and `change_retention` is false.
-            ForestExists: The forest exists and `replace` is false; or it has more than the articles.
+            RetentionShorter: Nodes would live for less time than before, and `change_retention` is false.
+            ForestExists: `replace` is false; or it is true, but the forest has more than the articles.
             ForestMismatch: Also if the articles have several profiles, or an unknown profile.
             IndexNotReady: Also if none of the articles was indexed through esdedup.
         """

@@ -50,19 +50,19 @@ class Record:
     # The id of its story; None in an index without stories.
     story: str | None
     # `part_of`: the root that this root is a part of. `has_part`: an earlier root that is a part of it.
-    # None where there is none.
+    # None if there is no such root.
     links: dict[str, str | None]
     # None for a text without a fingerprint.
     fingerprint: str | None
     # The signature as bytes; empty for a text without a fingerprint.
     signature: bytes
-    # The content hash; None for a text without letters and digits.
+    # The content hash; None for a text without letters or digits.
     page: str | None
     profile: str | None
     seq: int
-    # The forest's time at the assignment; NO_TIME where none was known.
+    # The forest's time at the assignment; NO_TIME if none was known.
     seen_ms: int
-    # The time of publication; NO_TIME where that is not known.
+    # The time of publication; NO_TIME if unknown.
     published_ms: int = NO_TIME
     # Invalid fields with several values, of which this record has the first; esdedup writes one value.
     several: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Records:
         return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
 
     def state(self, *, latest_ms: int | None = None) -> State:
-        """Return the least state of a forest with all these articles, ignoring times after `latest_ms`."""
+        """Return the minimum state of a forest with all these articles, ignoring times after `latest_ms`."""
         aggregations = state_aggregations(seq=self._fields.seq, time=self._seen, latest_ms=latest_ms)
         return state_of(self._aggregate(aggregations))
 
@@ -122,8 +122,8 @@ class Records:
     def refuse_others_articles(self, index: ForestIndex, *, most_known: float = 0.1) -> None:
         """Raise `ForestMismatch` if an index of articles seems to belong to another forest.
 
-        An index does so if this forest has the node or root of at most the share `most_known` of a sample of
-        its articles; it may have some by chance, since both forests may get the same texts. The sample omits
+        It does if at most the share `most_known` of a sample of its articles have their node or root in this
+        forest. Some may be found by chance, since both forests may get the same texts. The sample omits
         articles that may have expired, and articles newer than a forest that was restored from a snapshot.
         """
         may_refresh = index.refresh_if_allowed()
@@ -140,14 +140,14 @@ class Records:
             if known <= most_known * len(sample):
                 seen = "" if may_refresh else " (this client may not refresh it and may miss recent nodes)"
                 raise ForestMismatch(
-                    f"the articles in {name!r} seem to belong to another forest than {index.name!r}, which "
+                    f"the articles in {name!r} seem to belong to a forest other than {index.name!r}, which "
                     f"has the nodes of {known} out of {len(sample)}{seen}. Name their forest, or leave them "
-                    "out; if it is theirs, rebuild it from all its articles",
+                    f"out; if they belong to {index.name!r}, rebuild it from all its articles",
                     forest=index.name,
                 )
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
-        """Return the index and id of each article that has all of its terms; each needs at least one term."""
+        """Return the index and id of each article with all of its terms; each article needs at least one."""
         columns = columns_of([terms for _, terms in bands])
         filters: list[Query] = [{"terms": {f"{self._fields.dedup}.bands": column}} for column in columns]
         filters.append({"ids": {"values": [record.id for record, _ in bands]}})
@@ -226,7 +226,7 @@ class Records:
         dedup = self._fields.dedup
         fields: list[Any] = [f"{dedup}.{name}" for name in _KEYWORDS]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
-        # An index that an earlier version set up has no doc values of links, so read them from the source.
+        # An index that an earlier version set up has no doc values for links, so read them from the source.
         source = [self._fields.signature, *self._fields.links]
         return {"_source": source, "docvalue_fields": fields, "seq_no_primary_term": True}
 

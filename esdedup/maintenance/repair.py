@@ -38,7 +38,7 @@ log = logging.getLogger("esdedup")
 Repaired = collections.Counter[ViolationKind]
 """How many violations of each kind have been repaired."""
 
-# The most nodes or articles in one request.
+# Maximum number of nodes or articles in one request.
 WRITE_BATCH = 2_000
 
 
@@ -99,7 +99,7 @@ class Repair:
         return repaired + self._assign_roots(records, articles)
 
     def _repair_forest(self, audit: ForestAudit) -> Repaired:
-        """Repair violations among nodes; a tree whose root has an older neighbour joins its tree."""
+        """Repair violations among nodes; a tree whose root has an older neighbour joins that neighbour's."""
         repaired: Repaired = collections.Counter()
         stored: dict[str, Stored] = {}
         joins: dict[str, str] = {}
@@ -145,12 +145,12 @@ class Repair:
         return repaired
 
     def _forget(self, documents: Query) -> None:
-        # The document with their number goes last: if this is interrupted, an audit still reports damage.
+        # Delete `~learned` last, so that an audit still reports damage if this is interrupted.
         for hits in self.writer.index.hit_pages(documents, sort=[FIELD], versions=True):
             self.writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:
-        """Move a tree under another root. Its root moves last, so that an audit finds the tree until then."""
+        """Move a tree under another root. Its old root moves last, so that an audit finds it until then."""
         index = self.writer.index
         found = index.run(index.nodes.by_id([target]))
         root = next((node for node in found if node.is_root), None)
@@ -170,7 +170,7 @@ class Repair:
 
 
 def _last_target(joins: dict[str, str], later: str) -> str:
-    # Each join leads to an earlier root, except in damaged forests, where they may form a cycle.
+    # Each join leads to an earlier root, except that in damaged forests joins may form a cycle.
     target, passed = joins[later], {later}
     while target in joins and target not in passed:
         passed.add(target)
@@ -187,7 +187,7 @@ class Rebuild:
     indices: dict[str, dict[str, Any]]
     name: str
     records: Records
-    # None means that of the replaced forest, else the one stored in the articles' indices, else the default.
+    # None means the replaced forest's aging, else the one stored in the articles' indices, else the default.
     aging: Aging | None
     change_retention: bool
     lookup: Lookup | None
@@ -211,7 +211,7 @@ class Rebuild:
             if not writer.index.run(read_learned(self.name)):
                 log.warning(
                     "the rebuilt forest %r has learned no boilerplate: let it learn from its stored "
-                    "articles, or the first pages that arrive are compared with their boilerplate",
+                    "articles; otherwise the first pages that arrive are compared including boilerplate",
                     self.name,
                 )
             writer.lease.renew()
@@ -252,11 +252,11 @@ class Rebuild:
                     refuse_shorter(index, self.aging)
                 self._refuse_larger(index)
             # Take its lease first. Otherwise its owner could write to the new forest through the alias.
-            former = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
-            with former.released_on_error():
+            replaced = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
+            with replaced.released_on_error():
                 if not index.meta.rebuilding:
                     self._keep(index, kept, latest_ms=latest_ms)
-            former.drop()
+            replaced.drop()
             index = ForestIndex.make(self.client, self.name, meta=meta)
         writer = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
         with writer.released_on_error():
@@ -270,7 +270,7 @@ class Rebuild:
                 before = ForestStatus(state=before.state, stored_aging=lived, dead_before_ms=dead_ms)
             aging = self.aging or status.stored_aging or before.aging
             if lived_ms and lived_ms != aging.retention_ms:
-                log.warning("%r gets another retention: nodes lived %g days", self.name, lived_ms / DAY_MS)
+                log.warning("the retention of %r changes: nodes lived %g days", self.name, lived_ms / DAY_MS)
             dead_before_ms = max(before.dead_before_ms, status.dead_before_ms)
             writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
             # Sequence numbers are never reused, not even those of deleted articles.
@@ -321,17 +321,17 @@ class Rebuild:
             copy.write([], learned=[*map(edit_document, index.run(read_edits(index.name)).edits)])
 
     def _kept(self, meta: Meta) -> ForestIndex:
-        """Return the index that holds the former forest's own data until the new forest is complete."""
+        """Return the index that holds the replaced forest's own data until the new forest is complete."""
         return ForestIndex(self.client, name=f"{self.name}-kept", meta=meta)
 
     def _meta(self) -> Meta:
         names = (self.name, f"{self.name}-kept")
-        former = next(filter(None, (execute(self.client, read_meta(each)) for each in names)), None)
+        replaced = next(filter(None, (execute(self.client, read_meta(each)) for each in names)), None)
         found = self.records.profiles()
         if not found:
             raise IndexNotReady(
                 "none of the articles was indexed through esdedup, so there is nothing to rebuild a forest "
-                "from: index them through esdedup, which makes their forest"
+                "from: index them through esdedup, which creates their forest"
             )
         if len(found) != 1:
             raise ForestMismatch(
@@ -345,10 +345,10 @@ class Rebuild:
             raise ForestMismatch(
                 f"the articles were fingerprinted with {label!r}: {error}", forest=self.name, found=label
             ) from error
-        # Use the standard profile of that name, or its variant with boilerplate if that has this label.
+        # Use the standard profile of that name, or, if it has this label, its variant with boilerplate.
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
-        meta = Meta.of(profile, lookup=self.lookup or (former.lookup if former else "memory"))
+        meta = Meta.of(profile, lookup=self.lookup or (replaced.lookup if replaced else "memory"))
         return dataclasses.replace(meta, profile=label, rebuilding=True)
 
 

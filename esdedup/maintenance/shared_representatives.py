@@ -21,7 +21,7 @@ _Kind = Literal["sentence", "minhash", "words"]
 
 # Only the most frequent representatives are compared with each other.
 _MOST_COMPARED = 1_000
-# The most nodes whose articles are searched for.
+# Maximum number of nodes whose articles are searched for.
 _MOST_NODES_READ = 100
 
 
@@ -60,7 +60,7 @@ class SharedRepresentatives:
     def _centres(
         self, representatives: Representatives, frequencies: npt.NDArray[np.int64]
     ) -> Iterator[np.uint64]:
-        """Cluster greedily: yield the one with the most owners nearby, remove all near it, and repeat."""
+        """Cluster greedily: yield the value with most owners near it, remove all near values, and repeat."""
         is_near = self._are_near(representatives[:, None], representatives[None, :])
         left = frequencies.copy()
         while left.any():
@@ -88,7 +88,7 @@ class SharedRepresentatives:
         )
 
     def _sentence(self, centre: np.uint64, sharing: Sequence[StoredNode]) -> tuple[_Kind | None, str | None]:
-        """Return the kind and passage of an article's representative that is nearest to this one."""
+        """Return the kind and passage of the representative nearest to `centre`, in an article of a node."""
         if self.texts is None or self.explainer is None:
             return None, None
         try:
@@ -110,7 +110,7 @@ def _most_frequent(
     rows = representatives.tolist()
     pairs = {(owner, value) for owner, row in zip(owners, rows, strict=True) for value in row}
     counts = collections.Counter(value for _, value in pairs)
-    # On a tie, prefer the first in a signature, since a sentence is easier to read than a minhash.
+    # On a tie, prefer the first value in a signature, since a sentence is easier to read than a minhash.
     places = {value: place for row in rows for place, value in reversed(list(enumerate(row)))}
     ranked = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_MOST_COMPARED]
     return np.array(ranked, np.uint64), np.array([counts[each] for each in ranked], np.int64)

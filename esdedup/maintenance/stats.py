@@ -19,7 +19,7 @@ from esdedup.times import DAY_MS, iso
 _DAYS_SHOWN = 14
 _LARGEST_SHOWN = 10
 _SHARED_SHOWN = 5
-# If fewer trees share a representative, that may be by accident, even if all texts are of one kind.
+# If fewer trees share a representative, they may do so by chance, even if all texts are of one kind.
 _MANY_TREES = 10
 
 
@@ -69,14 +69,14 @@ class ForestNode(pydantic.BaseModel, frozen=True):
     # In the forest's time, ISO 8601; None if unknown. `seen` is rounded up.
     made: str | None
     seen: str | None
-    # When it expires unless another article needs it.
+    # When it expires unless another article uses it.
     lives_until: str | None
 
 
 class LearnedStats(pydantic.BaseModel, frozen=True):
     """The amount and the size of a forest's learned boilerplate."""
 
-    # Pages from which the forest has learned so far, and those of them that it remembers.
+    # The number of pages from which the forest has learned, and the number of these that it remembers.
     pages: int
     remembered_pages: int
     # Passages that are boilerplate.
@@ -94,7 +94,7 @@ class Stats(pydantic.BaseModel, frozen=True):
     profile: str
     nodes: int
     trees: int
-    # Expired nodes that can be deleted; a log's document must expire as a whole.
+    # Expired nodes that can be deleted; those in a log must wait until their whole document has expired.
     expired: int
     # The number of arrivals so far.
     seq: int
@@ -115,9 +115,9 @@ class Stats(pydantic.BaseModel, frozen=True):
     days: tuple[Day, ...]
     # Nodes made in the last seven days of the forest's time, divided by the number of older nodes.
     growth_7_days: float | None
-    # Clusters among the 20 largest of short texts that seem to be placeholders; empty without indices.
+    # Likely placeholders among the 20 largest clusters of short texts; empty if no indices are given.
     placeholders: tuple[Placeholder, ...]
-    # Articles of the indices that have no root; None without indices.
+    # Articles of the indices that have no root; None if no indices are given.
     not_enriched: int | None
     # The learned boilerplate; None if it is damaged.
     learned: LearnedStats | None

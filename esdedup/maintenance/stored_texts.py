@@ -23,9 +23,9 @@ from esdedup.sites import RawPage, site_fields
 from esdedup.text.parsed import LocatedPassages
 
 LATEST_ARTICLES = 100_000
-"""How many articles a forest learns from by default. After twice as many, it would forget the first ones."""
+"""How many articles a forest learns from by default. After twice as many, it forgets the first ones."""
 
-# This many texts of 200,000 characters, the longest that are compared whole, take some 40 MB.
+# This many texts of 200,000 characters, the longest that are compared whole, take about 40 MB.
 _TEXTS_AT_ONCE = 200
 
 # How many of the largest clusters of short texts are checked for placeholders.
@@ -61,7 +61,7 @@ class BoilerplateBySite(pydantic.BaseModel, frozen=True):
     articles: int
     # Sites with the most articles first.
     sites: tuple[SiteBoilerplate, ...]
-    # False if there were too many different passages to count all.
+    # False if there were too many different passages to count them all.
     is_complete: bool
 
 
@@ -132,9 +132,9 @@ class BoilerplateCounts:
     learned: LearnedCopy
     # How many characters of a text are fingerprinted.
     max_length: int
-    # The most different passages of all sites together, which take at most 100 MB. A site has some dozens.
+    # Maximum number of different passages in total; they take at most 100 MB. A site has a few dozen.
     most_passages: int = 50_000
-    # Longer passages, which are few, are not shown, since a part of one could not be used as an override.
+    # Longer passages, which are few, are not shown: part of a passage could not be used as an override.
     longest_shown: int = 1_000
     articles: collections.Counter[str | None] = dataclasses.field(default_factory=collections.Counter)
     # By site and hash of the passage.

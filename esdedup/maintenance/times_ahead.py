@@ -18,7 +18,7 @@ class TimesAhead:
     """The times in one forest, and in the articles that it assigned, that are in the future."""
 
     def __init__(self, index: ForestIndex, records: Records | None, *, latest_ms: int, aging: Aging) -> None:
-        """Treat times after `latest_ms` as future times; without `records`, only in the forest."""
+        """Treat times after `latest_ms` as times in the future. Without `records`, check only the forest."""
         self._index = index
         self._records = records
         self._latest_ms, self._latest_seen_ms = latest_ms, aging.round_up(latest_ms)
@@ -36,7 +36,7 @@ class TimesAhead:
             yield from (_violation(record.id, record.seen_ms) for record in batch)
 
     def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
-        """Set all of these times back to the forest's last time before them; return their number."""
+        """Set all times in the future back to the forest's last time before them; return their number."""
         state = self.true_state()
         count = self.set_articles_back(writer, state)
         if self._index.log is not None:
@@ -117,5 +117,5 @@ def _latest_ms(stored: Stored) -> int:
 
 
 def _violation(subject: str, time_ms: int) -> Violation:
-    detail = f"{iso(time_ms)}; the clock was ahead; a repair sets it back"
+    detail = f"{iso(time_ms)}; the clock was ahead; a repair sets the time back"
     return repairable(ViolationKind.TIME_AHEAD, subject, detail, Remedy())

@@ -57,7 +57,7 @@ class Remedy:
     new_root: tuple[Record, str] | None = None
     # An article, and new values of its fields.
     change: Change | None = None
-    # The least state that the forest should have.
+    # The minimum state that the forest should have.
     state: State | None = None
 
 

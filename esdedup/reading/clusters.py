@@ -101,7 +101,7 @@ class ForestScope(Scope):
     """A reader's configuration, with the forest, profile and overrides that decide where a text belongs.
 
     Raises:
-        SettingError: The forest's name cannot name one index; or the overrides would have no effect.
+        SettingError: The forest's name is not a valid index name; or the overrides would have no effect.
     """
 
     # None means the forest that the index stores, see `of_index`.

@@ -160,7 +160,7 @@ class Reader(_Reading):
             refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
 
         Raises:
-            SettingError: An argument is of a wrong type, the forest's name cannot name one index, or the
+            SettingError: An argument is of a wrong type, the forest's name is not a valid index name, or the
                 overrides would have no effect.
         """
         self._client = client

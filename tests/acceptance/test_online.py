@@ -115,7 +115,7 @@ def test_index_list_and_similar_agree_on_counts(online: Run, es: Elasticsearch, 
         assert online(*usage).code == 2
     assert online("list", "--index", "test-no-such-*").code == 3
     feed = ("index", "-", "--index", "test-*", "--forest", forest)
-    assert "cannot name one index" in online(*feed, stdin=lines(*articles)).err
+    assert "is not a valid name for an index" in online(*feed, stdin=lines(*articles)).err
 
 
 def test_a_second_process_waits_for_the_forest(

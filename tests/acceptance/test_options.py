@@ -156,7 +156,7 @@ def test_setup_refuses_a_changed_number_of_shards(online: Run, index_name: Names
     [
         (["list", "--query", " "], "the query has no words"),
         (["list", "--no-dedup", "--head", "best"], "without dedup each article is a row of its own"),
-        (["serve", "--forest", ""], "cannot name one index"),
+        (["serve", "--forest", ""], "is not a valid name for an index"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )

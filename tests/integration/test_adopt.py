@@ -447,8 +447,8 @@ def test_indices_that_cannot_be_copied_are_refused_early(es: Elasticsearch, inde
         (day, "-3", "which the copy of"),
         (part, "-4", f"the alias '{part}' shows a part of it"),
         (f"{day}-p*", "-4", f"the alias '{part}' shows a part of it"),
-        (day, "-X", "cannot name one index"),
-        (day, "-" + "x" * 255, "cannot name one index"),
+        (day, "-X", "is not a valid name for an index"),
+        (day, "-" + "x" * 255, "is not a valid name for an index"),
     ):
         with pytest.raises((IndexNotReady, SettingError), match=says):
             AdoptionIntoCopies(es, name, suffix=suffix, fields=OWN)

@@ -159,7 +159,7 @@ def test_a_repeated_edit_request_is_applied_once(newsroom: Newsroom) -> None:
     assert len(newsroom.editor.history(newsroom.index).edits) == 1
     others: list[tuple[str, dict[str, Any]]] = [("B. Li", {}), (BY, {"why": "other"}), (BY, {"kind": "move"})]
     for by, changes in others:
-        with pytest.raises(SettingError, match="edit 1 has that request_id"):
+        with pytest.raises(SettingError, match="edit 1 has this request_id"):
             newsroom.editor.edit(newsroom.index, request.model_copy(update=changes), by=by)
 
 

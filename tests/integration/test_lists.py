@@ -411,7 +411,7 @@ def test_similar_refuses_articles_without_a_cluster(corpus: Corpus, read: Read) 
         with pytest.raises(ArticleNotFound, match="no root"):
             read("similar", index, "without-root")
     for name in ("", "-", "a,b", "*"):
-        with pytest.raises(SettingError, match="cannot name one index"):
+        with pytest.raises(SettingError, match="is not a valid name for an index"):
             read("similar", index, "none", in_index=name)
 
 

@@ -436,7 +436,7 @@ def test_retention_is_shortened_only_on_request(
         maintenance.rebuild([index], retention=given)
         assert maintenance.stats().retention_days == (given or days).days
         assert list(maintenance.verify([index])) == []
-    assert f"{forest!r} gets another retention: nodes lived 60 days" in caplog.text
+    assert f"the retention of {forest!r} changes: nodes lived 60 days" in caplog.text
     with Dedup(es, forest=forest, retention=shorter, change_retention=True) as dedup:
         feed(es, dedup, index, ARTICLES[-1:], backfill=True)
     assert maintenance.stats().retention_days == 2

@@ -460,7 +460,7 @@ def test_impossible_migrations_are_refused(es: Elasticsearch, old: Old, index_na
     with pytest.raises(IndexNotReady, match="is being migrated to the forest"):
         Migration(es, old.alias, forest=old.forest, to="another")
     # Editing cannot be enabled now, because the new objects would get no stories.
-    with pytest.raises(IndexNotReady, match="after the swap"):
+    with pytest.raises(IndexNotReady, match="after the migration"):
         Dedup(es, forest=old.forest).setup(old.days[0], editorial=True)
 
 

@@ -264,8 +264,8 @@ def test_an_explanation_needs_the_name_of_an_index() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"forest": ""}, "'' cannot name one index"),
-        ({"forest": "a,b"}, "'a,b' cannot name one index"),
+        ({"forest": ""}, "'' is not a valid name for an index"),
+        ({"forest": "a,b"}, "'a,b' is not a valid name for an index"),
         ({"wait_s": -1}, "wait_s is -1; it must be at least 0"),
         ({"wait_s": float("nan")}, "wait_s is nan"),
     ],

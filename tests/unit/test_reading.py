@@ -157,7 +157,7 @@ def test_invalid_arguments_are_refused(
 
 @pytest.mark.parametrize("forest", ["", "Upper", "one,two", "all-*"])
 def test_a_forest_must_name_one_index(forest: str) -> None:
-    with pytest.raises(SettingError, match="cannot name one index"):
+    with pytest.raises(SettingError, match="is not a valid name for an index"):
         Reader(Elasticsearch("http://127.0.0.1:9"), forest=forest)
 
 

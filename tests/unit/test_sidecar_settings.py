@@ -116,7 +116,7 @@ def test_lists_and_sizes_are_parsed(loaded: Load) -> None:
         ),
         ({"memory_bytes": "3"}, "64MiB, 67,108,864 or more"),
         ({"log_level": "loud"}, "one of debug, info, warning, error"),
-        ({"forest": "a,b"}, "cannot name one index"),
+        ({"forest": "a,b"}, "is not a valid name for an index"),
         (
             {"advertise": "b:9500"},
             "--advertise (ESDEDUP_SIDECAR_ADVERTISE) is 'b:9500': it must be like https://",

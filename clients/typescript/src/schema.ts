@@ -355,7 +355,7 @@ export interface components {
         };
         /**
          * ArticlePlace
-         * @description The index and id of an article, for an id that several indices have.
+         * @description The index and id of an article, for an id that occurs in several indices.
          */
         ArticlePlace: {
             /** Id */
@@ -438,7 +438,7 @@ export interface components {
         };
         /**
          * EditRequest
-         * @description An editor's request. If several indices have an id, it means the article that arrived last.
+         * @description An editor's request. If several indices have an article's id, the article that arrived last is used.
          */
         EditRequest: {
             /**
@@ -455,8 +455,8 @@ export interface components {
             kind: "merge" | "split" | "move" | "undo";
             /**
              * Request Id
-             * @description An id, unique for each request. If a request is repeated with the same id because its answer was lost,
-             *     only one edit is made.
+             * @description An id, unique for each request. If a request is repeated with the same id because its response was
+             *     lost, only one edit is made.
              */
             request_id?: string;
             /**

@@ -167,7 +167,7 @@ def test_a_template_of_other_indices_stays_unchanged(
         (text,) = (each.getMessage() for each in caplog.records if "applies to other indices too" in each.msg)
         assert f"such as {other}" in text
         # The proposed template has the contents of the existing one, and the next run accepts it.
-        command = shlex.split(text.partition("only: ")[2])
+        command = shlex.split(text.partition("for these indices: ")[2])
         put = json.loads(command[command.index("-d") + 1])
         assert put["priority"] == 4
         assert put["template"] == before["index_templates"][0]["index_template"]["template"]
@@ -445,8 +445,8 @@ def test_indices_that_cannot_be_copied_are_refused_early(es: Elasticsearch, inde
         (day, "-2", "which the copy of"),
         (f"{day}*", "-2", "which the copy of"),
         (day, "-3", "which the copy of"),
-        (part, "-4", f"the alias '{part}' shows a part of it"),
-        (f"{day}-p*", "-4", f"the alias '{part}' shows a part of it"),
+        (part, "-4", f"the alias '{part}' selects a part of it"),
+        (f"{day}-p*", "-4", f"the alias '{part}' selects a part of it"),
         (day, "-X", "is not a valid name for an index"),
         (day, "-" + "x" * 255, "is not a valid name for an index"),
     ):
@@ -523,7 +523,7 @@ def test_adoption_that_would_lose_data_is_refused_early(es: Elasticsearch, index
         lambda: Adoption(es, f"{part}-s*", fields=OWN),
         lambda: Migration(es, f"{part}-seen", to="x"),
     ):
-        with pytest.raises(IndexNotReady, match=f"the alias '{part}-seen' shows a part of it"):
+        with pytest.raises(IndexNotReady, match=f"the alias '{part}-seen' selects a part of it"):
             refused()
     with pytest.raises(IndexNotReady, match=r"has vectors \(meaning\)"):
         AdoptionIntoCopies(es, vectors, suffix="-2", fields=OWN)

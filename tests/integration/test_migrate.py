@@ -452,7 +452,7 @@ def test_impossible_migrations_are_refused(es: Elasticsearch, old: Old, index_na
     with pytest.raises(IndexNotReady, match="was set up"):
         Migration(es, plain, forest=old.forest, to=old.to)
     old.feed(es, ARTICLES[:3])
-    with pytest.raises(SettingError, match="both forests"):
+    with pytest.raises(SettingError, match="name a different new forest"):
         Migration(es, old.alias, forest=old.forest, to=old.forest)
     with pytest.raises(IndexNotReady, match=f"belongs to the forest '{old.forest}'"):
         Migration(es, old.alias, forest=old.to, to="another")

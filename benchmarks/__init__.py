@@ -1,1 +1,1 @@
-"""Compares esdedup with its peers in one run: ``python -m benchmarks NAME… --json FILE``."""
+"""Compares esdedup with similar packages, its peers: ``python -m benchmarks NAME… --json FILE``."""

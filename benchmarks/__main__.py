@@ -1,4 +1,4 @@
-"""Run benchmarks by name, print their tables, and keep them in the file of results."""
+"""Run benchmarks by name, print their tables, and store these in the file of results."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -90,13 +90,14 @@ def main(
     names: Annotated[
         list[str],
         typer.Argument(
-            help=f"Any of {', '.join(_BENCHMARKS)}; or {_ALL}: runs those that have no result yet for this "
-            "code and machine, and keeps each result as soon as it is measured."
+            help=f"Any of {', '.join(_BENCHMARKS)}; or {_ALL}, to run all that have no result yet for this "
+            "code and machine, and store each result as soon as it is measured."
         ),
     ],
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the tables in the file of results.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Store the tables in the file of results.")] = False,
     scale: Annotated[
-        float, typer.Option(min=0.0001, max=1.0, help="Share of the usual sizes of collections, for trials.")
+        float,
+        typer.Option(min=0.0001, max=1.0, help="Factor by which usual sizes are multiplied, for trials."),
     ] = _SCALE,
     seeds: Annotated[int, typer.Option(min=1, help="Number of hash functions for detection.")] = _SEEDS,
     json: Annotated[
@@ -111,7 +112,7 @@ def main(
         typer.Option("--plot", help="Draw the results of thresholds or angle to this PNG or SVG file."),
     ] = None,
 ) -> None:
-    """Compare esdedup with its peers in one run."""
+    """Compare esdedup with similar packages."""
     keep = keep or names == [_ALL]
     if names != [_ALL]:
         chosen = names
@@ -126,7 +127,7 @@ def main(
         if name not in _BENCHMARKS:
             raise typer.BadParameter(f"no benchmark {name!r}; the benchmarks are {', '.join(_BENCHMARKS)}")
     if keep and (scale, seeds) != (_SCALE, _SEEDS):
-        raise typer.BadParameter("only usual results are kept: leave out --scale and --seeds, or --keep")
+        raise typer.BadParameter("only usual results are stored: leave out --scale and --seeds, or --keep")
     measured: list[rows.Shown] = []
     for name in chosen:
         run, started = Run(scale=scale, seeds=seeds), time.monotonic()

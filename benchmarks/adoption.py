@@ -1,7 +1,7 @@
 """Adopts daily indices behind an alias, with live feeding and kills: `python -m benchmarks.adoption`.
 
-It is run once for each release, not with the other benchmarks: a million articles take a quarter of an hour.
-It prints its measurements, and compares the articles with a replay as the soak of the sidecars does.
+Run it once for each release, not with the other benchmarks: a million articles take a quarter of an hour.
+It prints its measurements, and compares the articles with a replay, as the sidecars' soak test does.
 """
 
 import argparse
@@ -121,7 +121,7 @@ def _adopt(es: Elasticsearch, sidecar: SidecarProcess, *, kills: int, total: int
 
 
 def killed_s(*command: str, es: Elasticsearch, kills: int, total: int, done: Callable[[], int]) -> float:
-    """Run a command to its end, after killing it `kills` times, evenly over its work; return the seconds."""
+    """Kill a command `kills` times, evenly over its work, then run it to its end; return the seconds."""
     started_s = time.monotonic()
     for number in range(1, kills + 1):
         process = subprocess.Popen(command_of(*command, es=es), stderr=subprocess.DEVNULL)

@@ -1,7 +1,7 @@
 """The share of bits in which simhashes differ, against the angle between the weights of their words.
 
-Each bit of a simhash says on which side of a random plane the vector of weights lies, so two of them differ
-in a bit with probability angle / π (Charikar, STOC 2002).
+Each bit of a simhash says on which side of a random plane the vector of weights lies, so the simhashes of two
+vectors differ in a bit with probability angle / π (Charikar, STOC 2002).
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ class Angle:
     kind: str
     # The mean angle of the pairs.
     degrees: float
-    # The share of bits that differ, of all bits of all pairs.
+    # The share of differing bits in all bits of all pairs.
     share: float
     pairs: int
     table: str = TABLE
@@ -76,8 +76,8 @@ def angle(run: Run) -> list[Angle]:
 def share_of_random_pairs(radians: float, *, words: int, pairs: int, random: np.random.Generator) -> float:
     """Return the share of bits that differ between the simhashes of vectors at an angle.
 
-    Each pair has its own words, hashed as in fingerprints. Unlike those of texts, weights have both signs,
-    which angles of more than 90 degrees require.
+    Each pair has its own words, hashed as in fingerprints. Unlike the weights of texts, these weights have
+    both signs, because angles of more than 90 degrees require both.
 
     Args:
         radians: The angle, 0 to π.

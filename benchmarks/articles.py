@@ -17,7 +17,7 @@ SETS = {
     "zh_pages": "Chinese pages",
     "en_pages": "English pages",
 }
-"""The labelled sets, and what is in them."""
+"""The labelled sets, with a description of each."""
 MORE = {
     "zh_fin": "Chinese financial news",
     "zh_weibo": "Chinese posts",
@@ -27,17 +27,17 @@ MORE = {
 """Further sets, which only some benchmarks use."""
 AS_THEY_COME = {
     "h_daniel_en": "English pages, their visible text, and the article",
-    "h_daniel_en_raw": "the same pages as HTML",
+    "h_daniel_en_raw": "these English pages as HTML",
     "h_daniel_ru": "Russian pages, their visible text, and the article",
-    "h_daniel_ru_raw": "the same pages as HTML",
+    "h_daniel_ru_raw": "these Russian pages as HTML",
     "bund2_de": "bulletins of a German administration",
     "ne_news": "Nepali pages, many with lists of other articles",
-    "extractors": "one article by twelve extractors",
+    "extractors": "one article as extracted by twelve programs",
     "c_fa": "Persian news with edits of 20 kinds",
-    "c_tr": "the same in Turkish",
-    "c_el": "the same in Greek",
-    "c_fr": "the same in French",
-    "c_th": "the same in Thai",
+    "c_tr": "Turkish news with these edits",
+    "c_el": "Greek news with these edits",
+    "c_fr": "French news with these edits",
+    "c_th": "Thai news with these edits",
 }
 """Texts as feeds and crawlers deliver them, edited texts, and texts in several spellings."""
 SITES = {"zh_pages": 30, "en_pages": 25}

@@ -1,4 +1,4 @@
-"""Memory, disk and reading time of learned boilerplate when both of its periods are full."""
+"""Memory, disk and reading time of learned boilerplate when both periods that it covers are full."""
 
 import contextlib
 import time
@@ -28,7 +28,7 @@ _MEGABYTE = 1e6
 
 
 def boilerplate(run: Run) -> list[Row]:
-    """Fill both periods with pages of 10,000 sites, in batches of 1,000; then load what was learned."""
+    """Fill both periods with pages of 10,000 sites, in batches of 1,000; then load the boilerplate."""
     with server.client(run, lifetime_s=3_600) as client:
         url = server.url_of(client)
         client.options(ignore_status=404).indices.delete(index=_FOREST)
@@ -81,7 +81,7 @@ def _fill(url: str, scale: float) -> dict[str, float]:
 
 
 def _records(boilerplate: Boilerplate) -> int:
-    """Return the records of the first two periods so far."""
+    """Return the number of records in the first two periods so far."""
     window = boilerplate.window
     return window.count + (window.capacity if window.present_from > 1 else 0)
 
@@ -118,7 +118,7 @@ def _look_up(url: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _measured(what: str, figures: dict[str, float]) -> Iterator[None]:
-    """Measure the work of the block, whose results must still be in memory at its end."""
+    """Measure the `with` block, at whose end its results must still be in memory."""
     before_bytes, started, processor_s = resident_bytes(), time.perf_counter(), time.process_time()
     yield
     figures[f"{what}, s"] = time.perf_counter() - started

@@ -1,7 +1,7 @@
 """Measures how much larger a forest's index is than its nodes: `python -m benchmarks.churn`.
 
-Nodes arrive for ten days, and are live for three. After each half day, expired nodes are deleted and the
-index is measured; at the end, it is also measured after merges. It is run once for each release.
+Nodes arrive for ten days, and each is live for three days. After each half day, expired nodes are deleted and
+the index is measured; at the end, the index is also measured after merges. Run this once for each release.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--pause-s", type=float, default=35.0, help="pause after each half day")
-    parser.add_argument("--deletes-pct", type=int, help="most deleted documents in the index, in percent")
+    parser.add_argument("--deletes-pct", type=int, help="maximum share of deleted documents, in percent")
     options = parser.parse_args()
     count: int = options.nodes
     with server.client(lifetime_s=3_600, heap="2g") as es:

@@ -1,4 +1,4 @@
-"""Invented articles for the benchmark of reading, with given clusters, which need no fingerprints."""
+"""Invented articles for the benchmark of reading. Their clusters are given, so they need no fingerprints."""
 
 import base64
 import dataclasses
@@ -23,10 +23,10 @@ BEGIN_S = 1_788_220_800
 """The start of the period in which articles are published, 2026-09-01."""
 DAYS = 60
 _S = DAYS * 24 * 3_600
-# One cluster has a tenth of all articles; nearly all articles of six hours belong to it.
+# One cluster has a tenth of all articles; for six hours, nearly all articles belong to it.
 _LARGEST = 0.1
 _FLOOD_S = 6 * 3_600
-# The sizes of the other clusters follow a power law.
+# The sizes of the other clusters follow a power law with this exponent, up to this maximum.
 _POWER, _MOST = 2.64, 500
 # The mean delay of a reprint after the first article.
 _REPRINTED_AFTER_S = 8 * 3_600
@@ -36,7 +36,7 @@ _SOURCES, _VOCABULARY = 300, 50_000
 _TITLE_WORDS, _TEXT_WORDS = 8, 24
 # The share of reprints that change two words of the title.
 _RETITLED = 0.3
-# Bounds of the share of articles that contain a search word.
+# The minimum and maximum share of articles that contain a search word.
 _SEARCHED = (0.000_5, 0.003)
 _AT_ONCE = 2_000
 _SEGMENTS = 5
@@ -46,12 +46,12 @@ _SEGMENTS = 5
 class Collection:
     """Articles in the order of their arrival: the id of each is its number, and so is its `seq`."""
 
-    # Each of these has one value for each article.
+    # `roots`, `times_s`, `sources` and `titles` have one value for each article.
     roots: Numbers
     times_s: Numbers
     sources: Numbers
     titles: Numbers
-    # Each of these has one value for each root; row 0 is the largest cluster.
+    # `names`, `sizes` and `signatures` have one value for each root; row 0 is the largest cluster.
     names: list[str]
     sizes: Numbers
     signatures: Signatures
@@ -138,7 +138,7 @@ class Collection:
                 }
 
     def write(self, client: Elasticsearch, index: str) -> None:
-        """Make the index with one shard, no replica and no caches, and merge it to at most five segments."""
+        """Write an index with one shard, no replica and no caches, and merge it to at most five segments."""
         client.options(ignore_status=404).indices.delete(index=index)
         Dedup(client).setup(index, shards=1)
         # The query cache can only be turned off while the index is closed.
@@ -169,7 +169,7 @@ def phrase(words: list[int]) -> str:
 
 
 def _sizes(articles: int, random: np.random.Generator) -> Numbers:
-    """Draw the sizes of clusters with this total number of articles."""
+    """Draw the sizes of clusters that have `articles` articles in total."""
     chances = np.arange(1, _MOST + 1) ** -_POWER
     sizes = random.choice(np.arange(1, _MOST + 1), articles, p=chances / chances.sum())
     until = int(np.searchsorted(np.cumsum(sizes), articles))

@@ -1,4 +1,4 @@
-"""The effect of design decisions: the number of keywords, saturated keys, shared blocks."""
+"""The effects of design decisions about the number of keywords, saturated keys and shared blocks."""
 
 import dataclasses
 from datetime import timedelta

@@ -1,11 +1,11 @@
 """Precision and recall of clusters by labelled pairs of articles, with confidence intervals.
 
-Every two articles with the same root are a predicted pair. Pairs labelled ``pos`` must be found, ``grey``
-ones count neither way, and every other predicted pair, labelled or not, is false.
+Any two articles with the same root are a predicted pair. Pairs labelled ``pos`` must be found, pairs labelled
+``grey`` are ignored, and every other predicted pair, labelled or not, is false.
 
-Pairs are not independent of each other: one wrong member of a cluster of twenty makes nineteen wrong
-pairs. The bootstrap for the intervals therefore draws groups of articles that no pair, predicted or
-labelled ``pos``, connects with another group.
+Pairs are not independent of each other: one wrong article in a cluster of twenty makes nineteen pairs wrong.
+The bootstrap for the intervals therefore draws groups of articles, which no predicted or ``pos`` pair
+connects with each other.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _LOW, _HIGH = 2.5, 97.5
 _DEVIATIONS = 1.96
 
 Roots = Mapping[str, str | None]
-"""The root of each article, in the order of arrival; None for an article that is alone."""
+"""The root of each article, in the order of arrival; None for an article without a cluster."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Share:
 
     @classmethod
     def mean(cls, shares: Sequence["Share"]) -> "Share":
-        """Return the mean of several measurements of one share, within the widest bounds of any of them."""
+        """Return the mean of several measurements of one share, with the lowest and the highest bound."""
         return cls(
             value=float(np.mean([share.value for share in shares])),
             low=min(share.low for share in shares),
@@ -88,7 +88,7 @@ class Score:
         return cls(
             precision=_share(true, true + false),
             recall=_share(true, positives),
-            # The harmonic mean of both.
+            # The harmonic mean of precision and recall.
             f1=_share(2 * true, true + false + positives),
             positives=len(positive),
             true_positives=int(true.sum()),
@@ -115,7 +115,7 @@ def _groups(count: int, pairs: list[tuple[int, int]]) -> npt.NDArray[np.int64]:
 
 
 def _share(parts: npt.NDArray[np.int64], wholes: npt.NDArray[np.int64]) -> Share:
-    """Return the share of all parts in all wholes, both given by group."""
+    """Return the sum of the parts divided by the sum of the wholes, both given by group."""
     counted = wholes > 0
     parts, wholes = parts[counted], wholes[counted]
     count = len(wholes)
@@ -124,8 +124,8 @@ def _share(parts: npt.NDArray[np.int64], wholes: npt.NDArray[np.int64]) -> Share
     value = parts.sum() / wholes.sum()
     draws = np.random.default_rng(count).multinomial(count, np.full(count, 1 / count), _DRAWS)
     low, high = np.percentile(draws @ parts / (draws @ wholes), (_LOW, _HIGH))
-    # If all groups are right, or all wrong, the bootstrap has no spread. Then use Wilson's interval, with
-    # groups as trials.
+    # If all groups are right, or all are wrong, the bootstrap has no spread. In that case, use Wilson's
+    # interval, with groups as trials.
     unseen = _DEVIATIONS**2 / (count + _DEVIATIONS**2)
     if value == 1:
         low = 1 - unseen
@@ -146,7 +146,7 @@ class Detection:
     threshold: float | None = None
     # One score for each hash function.
     scores: Sequence[Score]
-    # Recall of the pairs that are not copies of each other, and their number.
+    # The recall of the pairs that are not copies of each other; then the number of these pairs.
     recalls_of_edited: Sequence[Share]
     edited: int
 

@@ -1,4 +1,4 @@
-"""Clusters a set with our profiles and with the peers, under several hash functions."""
+"""Clusters a set with our profiles and with the peers, using several hash functions."""
 
 import contextlib
 import functools
@@ -26,7 +26,7 @@ from esdedup.forest import store
 from esdedup.text import parsed
 from esdedup.text.hashing import TokenHash
 
-# Odd, and different from the base of the real hashes of tokens.
+# An odd number, different from the base of the real hashes of tokens.
 _STEP = 0xD1342543DE82EF95
 
 
@@ -74,8 +74,8 @@ def assigned(
 
 
 def never_learning(articles: Articles, profile: Profile) -> Roots:
-    """Cluster without learning, as if each page were the first page of all."""
-    # No block of pages is ever full, so none is learned from.
+    """Cluster without learning, as if no other page had arrived before each page."""
+    # The first block of pages never fills, so no page is learned from.
     endless = functools.partial(Boilerplate, block_pages=len(articles) + 1)
     with mock.patch.object(store, "Boilerplate", endless):
         return clustered(articles, profile)
@@ -102,7 +102,7 @@ def _fail(rejected: ArticleRejected) -> None:
     raise rejected
 
 
-# Twice as many as usual, for less noise: 1 KB for each text.
+# Twice the usual number of permutations, for less noise: 1 KB for each text.
 PERMUTATIONS = 256
 LSH = f"datasketch MinHashLSH({PERMUTATIONS})"
 CHECKED = f"{LSH}, MinHash.jaccard checked"
@@ -135,7 +135,7 @@ def minhash_lsh(
     """Cluster by shared bands.
 
     Returns:
-        Roots by threshold. With `LSH`, texts match if they share a band; with `CHECKED`, only if their
+        Roots by method and threshold. In `LSH`, texts match if they share a band; in `CHECKED`, only if their
         estimated resemblance also reaches the threshold.
     """
     minhashes = MinHash.bulk(shingled.hashes, num_perm=PERMUTATIONS, hashfunc=int, seed=seed)
@@ -147,7 +147,7 @@ def minhash_lsh(
         for row, minhash in enumerate(minhashes):
             matches = np.array(index.query(minhash), np.int64)
             unchecked.add(row, matches)
-            # As `MinHash.jaccard` does, for all matches at once.
+            # This is `MinHash.jaccard` for all matches at once.
             resemblances = (values[matches] == values[row]).mean(axis=1)
             checked.add(row, matches[resemblances >= threshold])
             index.insert(row, minhash)

@@ -1,7 +1,7 @@
 """Measures the cost of edits: `python -m benchmarks.editing [--articles N]`.
 
-Prints the duration of merges and of undoing them, by the number of articles that they change; the latency of
-lists by story and by root; and the rate of feeding with and without stories.
+Prints the duration of merges and of undoing them, with the number of articles that each changes; the latency
+of lists by story and by root; and the rate of feeding with and without stories.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def median_ms(es: Elasticsearch, index: str, sort: Sort) -> float:
 
 
 def edit_all(es: Elasticsearch, count: int) -> None:
-    """Merge stories of several sizes into the smallest one, and undo each."""
+    """Merge stories of several sizes into the smallest story, and undo each merge."""
     editor, reader = Editor(es, forest=FOREST), Reader(es)
     rows = reader.list("edited", sort="similar-desc", size=200).rows
     least = reader.list("edited", sort="similar-asc", size=1).rows[0]

@@ -49,7 +49,7 @@ def elastic_classic(run: Run) -> list[Row]:
 
 
 def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
-    """Assign batches of 1,000 with the whole protocol, while the peer only writes prepared documents.
+    """Assign and commit batches of 1,000, while the peer only writes prepared documents.
 
     Then measure the disk space of a node.
     """
@@ -76,7 +76,7 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
                     rounds=run.size(_ROUNDS),
                 )
                 node_count = store.contents().nodes
-            # Elasticsearch keeps whole sources until it finds that no replica needs them.
+            # Elasticsearch keeps the whole `_source` of documents until it finds that no replica needs it.
             client.indices.flush(index=[_FOREST, _PEER])
             time.sleep(Sizes().kept_for_recovery_s)
             ours_bytes[found] = bytes_of(client, _FOREST) / node_count

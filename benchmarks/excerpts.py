@@ -1,6 +1,7 @@
 """Checks that excerpts and revisions of real articles join their story, and round-ups and look-alikes do not.
 
-Look-alikes are labelled pairs. The other texts are made from articles of which no two are a labelled pair.
+Look-alikes are labelled pairs of real articles. The other texts are made from articles of which no two are a
+labelled pair.
 """
 
 import dataclasses
@@ -19,9 +20,9 @@ from esdedup.fingerprint.profile import DEFAULT
 EXCERPTS, ROUND_UPS, REVISIONS, LOOK_ALIKES = "excerpts", "round-ups", "revisions", "look-alikes"
 IN_SHORT = "excerpts-in-short"
 AFTER, BEFORE = "after", "before"
-"""When derived texts are fed: after all of the articles that they are made of, or before."""
+"""When a derived text is fed: after all articles that it is made of, or before them."""
 _A_FIGURE = "a figure"
-# The least length of articles by set, in units: a Chinese character is one, any other word or number two.
+# The minimum length of articles by set. A Chinese character counts as 1, any other word or number as 2.
 _LONG = dict.fromkeys(("zh_news", "en_wire", "ar"), 600)
 _SHORT = dict.fromkeys(("zh_short", "zh_fin", "zh_weibo"), 60)
 _STORIES, _IN_A_ROUND_UP = 300, 5
@@ -82,7 +83,7 @@ def excerpts(run: Run) -> list[Counted]:
 
 _Kind = Mapping[str, str]
 _SMALL = ("35%", "40%", "50%")
-# The lines of the short table, each with the table and kinds of the rows that it sums, and the counts.
+# The rows of the summary, by title: the table whose rows are summed, a filter by kind, and the counts to add.
 _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
     "excerpts of 60%: joined": (EXCERPTS, lambda kind: kind["part"] == "60%", ["joined"]),
     "excerpts of 35 to 50%, after the whole: joined or linked": (
@@ -140,7 +141,7 @@ def _is_chinese(token: str) -> bool:
 
 
 def excerpt(text: str, share: float, position: float) -> str:
-    """Return a share of a text's Chinese characters and words, from its beginning (0) to its end (1)."""
+    """Return a share of a text's Chinese characters and words: its beginning at position 0, its end at 1."""
     tokens = list(_TOKEN.finditer(text))
     count = max(1, round(share * len(tokens)))
     first = round(position * (len(tokens) - count))
@@ -158,7 +159,7 @@ def with_edits(text: str, words: Sequence[str]) -> str:
 
 
 def with_another_figure(text: str) -> str | None:
-    """Add one to the figure in the middle; return None without figures."""
+    """Add one to the middle figure of a text; return None if the text has no figures."""
     figures = list(_FIGURE.finditer(text))
     if not figures:
         return None
@@ -185,7 +186,7 @@ class Found:
         return are_linked and not self.are_joined(one, other)
 
     def named_by(self, name: str) -> set[str]:
-        """Return the first text of the story that a text joined, and of each story that it is linked with."""
+        """Return the first text of each story that a text joined or is linked with."""
         return {self._first[root] for root in (self.roots[name], *self._linked[name]) if root is not None}
 
 
@@ -200,7 +201,7 @@ class Stories:
         return Found({**self.texts, **made} if order == AFTER else {**made, **self.texts})
 
     def fates(self, made: Texts, order: str) -> list[Fate]:
-        """Feed the articles with derived texts, given by article id; return the fates of the latter."""
+        """Feed the articles with derived texts, given by article id; return the derived texts' fates."""
         roots = self.alone.roots
         found = self.found_with({_MADE_OF + story: text for story, text in made.items()}, order)
         fates = []
@@ -287,7 +288,7 @@ def _of_revisions(stories: Stories) -> Iterator[Counted]:
 
 
 def _of_look_alikes(name: str) -> Iterator[Counted]:
-    """Count pairs with the same root among look-alikes, which differ in figures or days."""
+    """Count the look-alikes, pairs that differ in figures or days, whose articles have the same root."""
     alike = [tuple(pair) for pair, label in articles.labels_of(name).items() if label == "hardneg_template"]
     if alike:
         roots = detectors.clustered(articles.articles_of(name), DEFAULT)

@@ -1,4 +1,4 @@
-"""Rates from raw text to everything that is stored, on one core: our default profile and the peers."""
+"""Rates of computing all that is stored of a raw text, on one core: our default profile and the peers."""
 
 import dataclasses
 import logging
@@ -27,7 +27,7 @@ _TEXTS = 2_000
 # The size of batches in `esdedup cluster` and `esdedup index`.
 _BATCH = 1_000
 _ROUNDS = 7
-# The usual number; fewer would be faster, but estimate less well.
+# The usual number of permutations; fewer would be faster, but would estimate less well.
 _PERMUTATIONS = 128
 _TABLE, _STEPS_TABLE, _UNIT = "fingerprint", "fingerprint-steps", "documents/s"
 

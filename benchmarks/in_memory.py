@@ -23,13 +23,16 @@ _FILLED_AT_ONCE = 50_000
 _UNIT = "arrivals/s"
 _INDEX, _WHOLE = "look up and insert", "the whole of assign"
 RADIUS = 4
-"""The radius of searches by faiss, exclusive."""
+"""The radius of searches by faiss, in bits, exclusive."""
 
 PEERS = {
     "faiss IndexBinaryMultiHash(64, 4, 16)": (64, 4, 16, 0),
     "faiss IndexBinaryMultiHash(64, 2, 32), nflip = 1": (64, 2, 32, 1),
 }
-"""Two settings that find everything within 3 bits: bits, hashes, bits of each, and bits to flip."""
+"""Two settings of faiss that find everything within 3 bits.
+
+Each has the bits of a vector, the number of hashes, the bits of a hash, and the number of bits to flip.
+"""
 
 
 def peer(name: str) -> faiss.IndexBinaryMultiHash:

@@ -1,6 +1,6 @@
-"""Search quality of an index that was set up for a language, against one that was not.
+"""Search quality of an index that was set up for a language, compared with an index that was not.
 
-The references are independent of Elasticsearch: word forms listed here, and jieba's words.
+The expected results are independent of Elasticsearch: word forms listed here, and the words that jieba finds.
 """
 
 import collections
@@ -27,10 +27,10 @@ _FIELDS = Fields()
 _WITHOUT = "set up for no language"
 _ROUNDS = 5
 _MOST_FOUND = 10_000
-# Half of that number, which leaves space for wrong results.
+# The maximum number of expected results: half of the requested number, which leaves space for wrong results.
 _MOST_EXPECTED = 5_000
 _WORDS, _CHARACTERS = 20, 10
-# The least and greatest share of articles with a word.
+# The minimum and maximum share of articles that contain a word.
 _FEWEST, _MOST = 0.01, 0.5
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
 _END_OF_SENTENCE = re.compile("[\u3002\uff01\uff1f\n]+")
@@ -64,7 +64,7 @@ class _Query(NamedTuple):
 
     typed: str
     expected: frozenset[str]
-    # Whether it is sent as a program's match query instead of the search box's query.
+    # Whether the query is sent as a program's match query instead of the search box's query.
     is_match: bool = False
 
     def body(self) -> Query:
@@ -88,7 +88,7 @@ def search_language(run: Run) -> list[Row]:
         english, chinese = _texts("en_wire", run), _texts("zh_news", run)
         rows += _compared(client, articles.SETS["en_wire"], "en", english, _english(english))
         rows += _compared(client, articles.SETS["zh_news"], "zh", chinese, _chinese(chinese))
-        # As many as a small index has articles, but short.
+        # These sentences are as many articles as a small index has, but short.
         sentences = _sentences(chinese)
         case = f"the same, each of {len(sentences):,} sentences an article"
         rows += _compared(client, case, "zh", sentences, _chinese(sentences))
@@ -182,7 +182,7 @@ def _search(client: Elasticsearch, indices: Sequence[str], queries: Sequence[_Qu
             recalls[index].append(len(found & query.expected) / len(query.expected))
             precisions[index].append(len(found & query.expected) / len(found) if found else 1.0)
         for _, index in itertools.product(range(_ROUNDS), indices):
-            # As a page searches, but without the cache of requests.
+            # Search as the pages do, but without the request cache.
             search = functools.partial(client.search, index=index, query=body, request_cache=False)
             times_ms[index].append(1_000 * duration_s(search))
     return [
@@ -201,5 +201,5 @@ def _megabytes(client: Elasticsearch, index: str) -> float:
 
 
 def _row(case: str, ours: float, theirs: float, unit: str) -> Row:
-    # Two set-ups of ours are compared, so there is no ratio to a peer.
+    # This compares two of our own set-ups, so there is no ratio to a peer.
     return Row(table=_TABLE, case=case, ours=ours, against=_WITHOUT, theirs=theirs, unit=unit)

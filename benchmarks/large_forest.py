@@ -1,6 +1,6 @@
 """Measures expiry and changes of the owner in a large forest: `python -m benchmarks.large_forest`.
 
-It is run once for each release. Among the other benchmarks, `takeover` measures a million nodes.
+Run it once for each release. The benchmark `takeover` measures a forest of a million nodes.
 """
 
 import argparse
@@ -38,11 +38,12 @@ def main() -> None:
         url = server.url_of(es)
         started_s = time.monotonic()
         with running(url, *OPTIONS, forest=FOREST):
-            _log(f"a new process owns it after {time.monotonic() - started_s:,.1f} s")
+            _log(f"a new process owns the forest after {time.monotonic() - started_s:,.1f} s")
         held_s, loaded_s = opened_s(es, left.nodes)
-        _log(f"without the start of the process {held_s:,.1f} s; all nodes in memory after {loaded_s:,.1f} s")
+        _log(f"{held_s:,.1f} s without process start-up; all nodes in memory after {loaded_s:,.1f} s")
         for how in (signal.SIGTERM, signal.SIGKILL):
-            _log(f"a standby owns it {handed_over_s(url, OPTIONS, how):,.1f} s after {how.name} of its owner")
+            taken_s = handed_over_s(url, OPTIONS, how)
+            _log(f"a standby owns the forest {taken_s:,.1f} s after its owner got {how.name}")
 
 
 def _log(what: str) -> None:

@@ -1,9 +1,9 @@
-"""Measures the size of the list page, and the time that it takes beyond the answers of Elasticsearch.
+"""Measures the size of the list page, and the time that it takes beyond Elasticsearch's own time.
 
 The application runs in this process and is called as a server calls it. The sample corpus is fed with
-languages in a keyword field, so that a page has everything that it can have. A page's time beyond `took` is
-spent in our code, in the client and on the connection. Requests repeat, so the server's caches answer some of
-them, which makes `took` smaller but not the measured time.
+languages in a keyword field, so that a page has all possible parts. A page's time beyond `took` is spent in
+our code, in the client and on the connection. Requests repeat, so the server answers some of them from its
+caches. That reduces `took`, but not the measured time.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class _Loaded(NamedTuple):
     """The measurements of one page."""
 
     ms: float
-    # The time in which Elasticsearch worked on at least one answer, according to the answers.
+    # The time during which Elasticsearch worked on at least one request, according to its responses.
     engine_ms: float
     # The processor time of this process, which other processes disturb less.
     processor_ms: float
@@ -101,7 +101,7 @@ async def _load(url: str) -> dict[str, list[_Loaded]]:
 
 
 def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
-    """Record when the server worked on each answer: the reported time, up to the answer's arrival."""
+    """Record when the server worked on each request: for the reported time, until the response arrived."""
     perform_request = client.transport.perform_request
 
     async def noted(*arguments: Any, **options: Any) -> Any:
@@ -115,7 +115,7 @@ def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
 
 
 def _covered_s(spans: list[_Span]) -> float:
-    """Return the length of the union of spans, which overlap because a page sends requests at once."""
+    """Return the length of the union of spans, which overlap because pages send several requests at once."""
     covered_s, until = 0.0, -math.inf
     for start, end in sorted(spans):
         covered_s += max(0.0, end - max(start, until))

@@ -1,7 +1,7 @@
 """Migrates daily indices from `classic` to the default profile: `python -m benchmarks.migration`.
 
-Articles are fed and read during the migration, which is killed several times. It is run once for each
-release, not with the other benchmarks. It prints its measurements and what readers saw, and compares the
+Articles are fed and read during the migration, which is killed several times. Run it once for each release,
+not with the other benchmarks. It prints its measurements and the roots that readers saw, and compares the
 articles with a replay.
 """
 
@@ -21,8 +21,8 @@ from tests.soak.outcome import Articles, Indices, outcome_of
 from tests.support.sidecar_process import running
 
 _ALIAS, _LIVE = "migration", "migration-live"
-_FORMER, _FOREST = "migration-former", "migration-forest"
-_MIGRATE = ("migrate", _ALIAS, "--forest", _FORMER, "--to", _FOREST)
+_OLD_FOREST, _FOREST = "migration-old", "migration-forest"
+_MIGRATE = ("migrate", _ALIAS, "--forest", _OLD_FOREST, "--to", _FOREST)
 _DEDUP = "dedup_2"
 _HELD_S = 11.0
 
@@ -36,7 +36,7 @@ def main() -> None:
         given = dict(archive(options.articles))
         _feed(es, given)
         readers = [_Reading(es, is_new=is_new) for is_new in (True, False)]
-        with running(url_of(es), "--profile", "classic", forest=_FORMER) as sidecar:
+        with running(url_of(es), "--profile", "classic", forest=_OLD_FOREST) as sidecar:
             feeding = Feeding(sidecar, index=_LIVE)
             for each in (feeding, *readers):
                 each.start()
@@ -71,16 +71,16 @@ def main() -> None:
         log(f"{count:>10,}  {what}")
     for fault in outcome.faults:
         log(f"FAULT: {fault}")
-    is_mixed = any(reader.seen.keys() - {"former", "present"} for reader in readers)
+    is_mixed = any(reader.seen.keys() - {"old", "new"} for reader in readers)
     sys.exit(1 if outcome.faults or wrong or is_mixed or code else 0)
 
 
 def _feed(es: Elasticsearch, given: Articles) -> None:
-    """Feed daily indices through the former forest, with roots in the usual object."""
-    with Dedup(es, forest=_FORMER, profile=CLASSIC) as dedup:
+    """Feed daily indices through the old forest, with roots in the usual object."""
+    with Dedup(es, forest=_OLD_FOREST, profile=CLASSIC) as dedup:
         days = sorted({_index(each["published_at"]) for each in given.values()})
         for day in [*days, _LIVE]:
-            dedup.setup(day, forest=_FORMER)
+            dedup.setup(day, forest=_OLD_FOREST)
             es.indices.put_alias(index=day, name=_ALIAS)
         actions = ({"_index": _index(each["published_at"]), **each} for each in given.values())
         bulk(es, dedup.enrich(actions, backfill=True))
@@ -96,7 +96,7 @@ def _filled(es: Elasticsearch) -> int:
 
 
 class _Reading(threading.Thread):
-    """Reads the first page of the list repeatedly; it must have only former or only new roots."""
+    """Reads the first page of the list repeatedly. A page must have only old or only new roots."""
 
     def __init__(self, es: Elasticsearch, *, is_new: bool) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ def _which(es: Elasticsearch, ids: list[str], roots: list[str | None]) -> str:
     """Return which object of the articles has all of the roots."""
     found = es.search(index=_ALIAS, query={"ids": {"values": ids}}, size=len(ids), source=["*.root"])
     by_id = {hit["_id"]: hit["_source"] for hit in found["hits"]["hits"]}
-    for which, name in (("former", "dedup"), ("present", _DEDUP)):
+    for which, name in (("old", "dedup"), ("new", _DEDUP)):
         if all(
             by_id.get(each, {}).get(name, {}).get("root") == root
             for each, root in zip(ids, roots, strict=True)

@@ -31,9 +31,9 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.sites import site_of
 from esdedup.text.parsed import ParsedTexts
 
-# The usual number; more would estimate better, but take longer.
+# The usual number of permutations; more would estimate better, but take longer.
 _PERMUTATIONS = 128
-# The number of texts whose minhashes are made at once, by packages that can.
+# The number of texts whose minhashes are computed at once, by packages that can do so.
 _BATCH = 1_000
 _BITS = 32
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -52,7 +52,7 @@ class Peer:
 
 
 def cut(text: str, is_chinese: bool) -> Sequence[str]:
-    """Return the shingles of labels, with which peers find most: without punctuation, in lower case."""
+    """Return lower-case shingles without punctuation, as for labels; peers find most duplicates with them."""
     return shingles_of(text, is_chinese=is_chinese)
 
 
@@ -91,7 +91,7 @@ def _rensa(
     *,
     shingles: Callable[[str, bool], Sequence[str]],
 ) -> list[int]:
-    # It checks texts that share a band, and keeps only texts without an earlier match: the roots.
+    # This class checks texts that share a band, and keeps only texts without an earlier match: the roots.
     index = RMinHashDeduplicator(threshold=threshold, num_perm=_PERMUTATIONS, use_lsh=True)
     roots: list[int] = []
     for at in range(0, len(texts), _BATCH):
@@ -119,14 +119,14 @@ def _gaoya(texts: Sequence[str], is_chinese: bool, threshold: float) -> list[int
         analyzer="char" if is_chinese else "word",
         lowercase=True,
         ngram_range=(length, length),
-        # Suits texts of which few are duplicates.
+        # This container suits texts of which few are duplicates.
         id_container="smallvec",
     )
     roots: list[int] = []
     for row, text in enumerate(texts):
         matches = index.query(text)
         roots.append(roots[min(matches)] if matches else row)
-        # Makes the minhash of the text again, because no call both queries and inserts.
+        # This call computes the minhash a second time, because no call both queries and inserts.
         index.insert_document(row, text)
     return roots
 
@@ -144,13 +144,13 @@ PEERS = (
 )
 
 
-# More than any set has.
+# More articles than any set has.
 _ARTICLES = 20_000
 _ROUNDS = 5
 _TABLE, _STEPS_TABLE = "online", "online-steps"
 _IN_BATCHES, _SINGLY = "batches of 1,000", "one at a time"
 
-# None of these functions calls another one.
+# None of these functions calls another of them.
 STEPS: processes.Steps = {
     "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
     "learning": [
@@ -171,7 +171,7 @@ class Online:
     # The name of the set.
     case: str
     method: str
-    # The threshold with the highest F1 on this set; None for ours, which is the same for all sets.
+    # The threshold with the highest F1 on this set; None for our profile, which is the same for all sets.
     threshold: float | None
     articles_per_s: float
     # The rate divided by that of the fastest peer.
@@ -263,7 +263,7 @@ def _compared(meaning: str, ours: Ours, held: Articles, labels: Records) -> list
         _Method(name=f"{DEFAULT.name}, {_IN_BATCHES}", cluster=ours.in_batches),
         _Method(name=f"{DEFAULT.name}, {_SINGLY}", cluster=ours.singly),
     ]
-    # This also warms them up before the rounds.
+    # Scoring also warms the methods up before the rounds.
     scores = {each.name: Score.of(each.cluster(), labels) for each in own}
     others = []
     for peer in PEERS:

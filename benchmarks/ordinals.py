@@ -1,8 +1,8 @@
 """Compares eager and lazy ordinals of `dedup.root`: `python -m benchmarks.ordinals`.
 
 Elasticsearch renumbers the values of a keyword field after each refresh: at the refresh if ordinals are
-eager, or else when they are next needed. For an index that grows, this prints the time of a refresh after one
-more article, and of two requests for a list. It is run once for each release, not with the other benchmarks.
+eager, otherwise when they are next needed. For an index that grows, this prints the time of a refresh after
+one more article, and of two requests for a list. Run it once for each release, not with the other benchmarks.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def _articles() -> Iterator[dict[str, Any]]:
             roots.append(uuid.UUID(int=chance.getrandbits(128)).hex)
             root = roots[-1]
         else:
-            # Most reprints come soon.
+            # Most reprints appear soon after their original.
             root = roots[-min(len(roots), 1 + int(chance.expovariate(1 / 2_000)))]
         dedup = {"root": root, "fingerprint": root, "profile": "verified-5", "seq": seq}
         yield {

@@ -102,7 +102,7 @@ def _row(table: str, case: str, predicted: float, measured: float, unit: str) ->
 
 
 def _fill(url: str, count: int) -> None:
-    """Write `count` nodes as the owner does, but as roots, without deciding about them."""
+    """Write `count` nodes as the owner does, but make every node a root, without looking for neighbours."""
     pack = relation_of(VERIFIED).core.pack
     with connect(url) as client, ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING) as store:
         for nodes in _nodes(count):

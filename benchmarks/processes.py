@@ -70,7 +70,7 @@ def _lines(path: str) -> list[str]:
 
 
 Steps = Mapping[str, Sequence[tuple[Any, str]]]
-"""The functions of each step, as pairs of an owner and a name. None of them calls another one."""
+"""The functions of each step, as pairs of an owner and a name. None of them calls another of them."""
 STEPS: Steps = {
     "parse": [(ParsedTexts, "of")],
     "boilerplate": [(Boilerplate, "filter")],
@@ -86,8 +86,8 @@ def microseconds_by_step(
     """Do the work; return microseconds per document for each step, for the rest, and for all.
 
     Args:
-        work: Calls the functions of the steps. Those of `STEPS` make fingerprints of `verified`, with ids and
-            keys.
+        work: Calls the functions of the steps. The functions of `STEPS` compute fingerprints of `verified`,
+            with ids and keys.
         documents: The number of documents that are processed.
         steps: The steps to time.
     """

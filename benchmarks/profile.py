@@ -1,4 +1,4 @@
-"""The processor time of feeding: of Python by function and thread, of Elasticsearch by kind of request."""
+"""Processor time of feeding: in Python by function and thread, in Elasticsearch by kind of request."""
 
 import collections
 import contextlib
@@ -63,7 +63,7 @@ class Part:
 _Requests = dict[str, list[list[Any]]]
 
 _COPY = "benchmark-copy"
-# The settings of an index that its copy gets.
+# The settings that a copy of an index takes over from it.
 _SETTINGS = {"number_of_shards", "number_of_replicas", "refresh_interval", "codec", "mapping", "sort"}
 
 # Functions in which threads wait. The profiler counts waiting if it cannot see which threads are idle.
@@ -137,7 +137,7 @@ def _table(table: str, stacks: collections.Counter[str], articles: int) -> Itera
 
 
 def _server(client: Elasticsearch, actions: list[Action]) -> Iterator[Part]:
-    """Record what feeding sends, then send each kind alone, and read the server's processor time."""
+    """Record the requests of feeding, then send each kind alone, and read the server's processor time."""
     empty(client)
     with _recorded() as sent:
         bulk(client, actions)

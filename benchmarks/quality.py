@@ -22,12 +22,12 @@ RESEMBLANCE = "resemblance"
 AS_THEY_COME = "as-they-come"
 KEPT_WHOLE = f"{DEFAULT.name}, pages kept whole"
 BY_DEFAULT = f"{DEFAULT.name} (default)"
-TWO_LOOKS = f"{DEFAULT.name}, two looks"
+TWO_PASSES = f"{DEFAULT.name}, two looks"
 SHUFFLED = f"{DEFAULT.name}, in another order"
 WITHOUT_SOURCE = f"{DEFAULT.name}, without `source`"
 NEW_SITES = f"{DEFAULT.name}, all sites new"
 NOTHING_LEARNED = f"{DEFAULT.name}, nothing learned"
-# The mean number of pages of a site in a part of a set, where all sites are new.
+# For `NEW_SITES`, a set is split into parts with this mean number of pages of each site.
 _FIRST_PAGES = 20
 
 
@@ -61,7 +61,7 @@ def quality(run: Run) -> list[Detection]:
 
 
 def as_they_come(run: Run) -> list[Counted]:
-    """Score the default profile, with several hash functions, on texts as they come."""
+    """Score the default profile, with several hash functions, on texts as feeds and crawlers deliver them."""
     rows = []
     for name in articles.AS_THEY_COME:
         held, labels, scores = articles.articles_of(name), articles.labels_of(name), []
@@ -106,7 +106,7 @@ def _add_ours(tally: Tally, name: str, held: Articles, seed: int) -> None:
     tally.add(KEPT_WHOLE, detectors.clustered(held, DEFAULT.with_changes(keep_boilerplate=True)))
     found = detectors.clustered(held, DEFAULT)
     tally.add(BY_DEFAULT, found)
-    tally.add(TWO_LOOKS, detectors.in_two_passes(held, DEFAULT))
+    tally.add(TWO_PASSES, detectors.in_two_passes(held, DEFAULT))
     ids = np.random.default_rng(seed).permutation(np.array(list(held), object))
     tally.add(SHUFFLED, detectors.clustered({article: held[article] for article in ids}, DEFAULT))
     if name in articles.SITES:

@@ -1,7 +1,8 @@
 """Latency of the list and of similar articles, compared with the same searches without dedup.
 
-The index has one shard of at most five segments, and is not written to. Requests differ between rounds if
-they can. Where they cannot (all articles, first page), caches would answer, so caches are off for all.
+The index has one shard of at most five segments, and is not written to. Where possible, requests differ
+between rounds. Caches would answer requests that cannot differ (all articles, first page), so caches are off
+for all requests.
 """
 
 import dataclasses
@@ -30,7 +31,7 @@ _PERCENTILES = (50, 95)
 
 Round = Callable[[], Mapping[str, Callable[[], Any]]]
 """Chooses the next request; returns a call for each competitor, `OURS` among them. A call returns the number
-of matching articles if it must be the same for all competitors, or else None."""
+of matching articles if it must be the same for all competitors, otherwise None."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ _HOUR_S = 3_600
 _FIELDS = Fields()
 _LIST, _COUNT, _WIDGET, _GROWTH = "reading-list", "reading-count", "reading-widget", "reading-growth"
 _PLAIN, _COLLAPSE = "the same search, plain", "collapse, and a cardinality"
-# Ours counts, in separate requests.
+# Our list counts the total in separate requests.
 _UNCOUNTED = "the same search, plain, no total counted"
 _TERM, _TWO = "term query on a root known before", "get by id, then a term query"
 
@@ -192,7 +193,7 @@ class _Competition:
         self.reader = Reader(self.client)
 
     def search(self, body: Query) -> int | None:
-        """Search; return how many match, if that is counted."""
+        """Search; return the number of matching articles, if it is counted."""
         total = self.client.search(index=_INDEX, body=body)["hits"].get("total")
         return None if total is None else int(total["value"])
 
@@ -248,7 +249,7 @@ class _Lists(_Competition):
         return choose
 
     def amid(self) -> Calls:
-        """Begin anywhere in the largest cluster; collapse cannot begin at an article, so it gets a query."""
+        """Begin anywhere in the largest cluster. Collapse cannot begin at an article, so it gets a query."""
         flood = self._flood()
         article = int(self.random.choice(flood[len(flood) // 4 : -len(flood) // 4]))
         place = self.articles.place(article, _INDEX)
@@ -283,7 +284,7 @@ class _Lists(_Competition):
 
 
 class _Widgets(_Competition):
-    """The similar articles of one article, which is a new one each time."""
+    """The similar articles of one article, which is a different article each time."""
 
     def similar(self, members: Numbers) -> Calls:
         article = self.random.choice(members)

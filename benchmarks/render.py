@@ -1,6 +1,6 @@
-"""Renders the file of results and the unit costs: all tables, and those that README and others quote.
+"""Renders the file of results and the unit costs: all tables, and the tables that README and others quote.
 
-Needs none of the packages that are compared.
+This needs none of the compared packages.
 """
 
 import dataclasses
@@ -73,21 +73,17 @@ def capacity() -> Iterator[str]:
 
 
 def _plan_in_short() -> Iterator[str]:
-    """Yield the needs of a usual workload, as `esdedup plan` calculates them."""
+    """Yield the needs of a typical workload, as `esdedup plan` calculates them."""
     held = shipped()
     found = plan(Workload(), VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
     shown = {figure.name: figure.value for figure in figures(found)}
     needs = {
         "processes that decide which story an article belongs to": (found.forests,),
         "memory of that process, GB": (found.memory_each.held / _GB,),
-        "disk of the forest, with deleted documents, and of the fields added to articles, GB": (
-            shown["forest_deleted_gb"],
-            shown["articles_gb"],
-        ),
-        "articles a second at the peak, and at most with that process": (
-            found.peak_a_second,
-            found.owner_a_second,
-        ),
+        "disk of the forest, including deleted documents, GB": (shown["forest_deleted_gb"],),
+        "disk of the fields that are added to articles, GB": (shown["articles_gb"],),
+        "articles a second at the peak of this stream": (found.peak_a_second,),
+        "maximum articles a second with one such process": (found.owner_a_second,),
     }
     yield from ("| a million articles a day, kept for 30 days | |", "|---|---|")
     yield from (_row([name, ", ".join(map(_short, values))]) for name, values in needs.items())
@@ -123,9 +119,9 @@ _SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edi
 _METHODS = {
     "quality": {
         "verified (default)": "`verified` (default)",
-        "verified, pages kept whole": "the same with `keep_boilerplate`",
-        "verified, two looks": "the same after a first pass over all articles",
-        "verified, all sites new": "the same where all sites are new",
+        "verified, pages kept whole": "`verified` with `keep_boilerplate`",
+        "verified, two looks": "`verified` after a first pass over all articles",
+        "verified, all sites new": "`verified` where all sites are new",
         "classic": "`classic`: the longest sentence, TF-IDF",
         "keywords": "`keywords`: the 80 heaviest TF-IDF words",
     },
@@ -277,7 +273,7 @@ def _in_short(kept: Results) -> Iterator[str]:
     for name, rows in shown.items():
         for method in _SHORT_METHODS[name]:
             of_set = {row["set"]: row for row in rows if row["method"] == method}
-            # Without their intervals.
+            # Values without their intervals.
             pairs = (
                 (of_set[each]["precision"].split()[0], of_set[each]["recall"].split()[0]) for each in sets
             )
@@ -299,7 +295,7 @@ def _sets(kept: Results) -> Iterator[str]:
 
 
 def _as_they_come(kept: Results) -> Iterator[str]:
-    """Yield precision and recall on texts as they come, with a row for each set."""
+    """Yield precision and recall on texts as they are delivered, with a row for each set."""
     shares = ("precision", "recall", "f1")
     yield _row(["set", "", "documents", "pairs", *shares, "false pairs"])
     yield "|" + "---|" * (5 + len(shares))

@@ -108,7 +108,7 @@ def save(results: Mapping[str, Result], path: Path) -> None:
 
 
 def is_current(result: Result) -> bool:
-    """Return whether a result was measured with the present code on the same kind of machine."""
+    """Return whether a result was measured with the current code on this kind of machine."""
     return (result.measured.code, result.measured.machine) == (code(), machine())
 
 

@@ -16,7 +16,7 @@ from esdedup.fingerprint.profile import DEFAULT
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 _BATCH = 1_000
-# OpenCC's configurations: characters alone, and also the words that Taiwan uses.
+# OpenCC's configurations: one converts only characters, the other also replaces words by Taiwan's.
 _CONVERSIONS = {"s2t": "traditional characters", "s2twp": "traditional characters and Taiwan's words"}
 
 
@@ -73,7 +73,7 @@ _WORD_LETTERS = (2, 9)
 
 
 def scripts(run: Run) -> list[Row]:
-    """Count Chinese articles near their conversion, and invented texts near their copy with a typo."""
+    """Count Chinese articles that are near their conversion, and invented texts near a copy with a typo."""
     rows = []
     for name in articles.CHINESE[:2]:
         texts = articles.texts_of(name)

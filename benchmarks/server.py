@@ -1,4 +1,4 @@
-"""The settings of a run of benchmarks, and its server: the one at ES_URL, or else an embedded one."""
+"""The settings of a run of benchmarks, and its server: the server at ES_URL, otherwise an embedded one."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from esdedup.elastic.client import connect
 class Run:
     """The settings of a run, which every benchmark gets."""
 
-    # The share of the usual sizes of collections; less than 1 is for trials, not for publication.
+    # The factor by which usual collection sizes are multiplied; below 1 only for trials, not for publication.
     scale: float = 1.0
     # The number of hash functions with which detection is measured.
     seeds: int = 5

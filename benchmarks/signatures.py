@@ -26,7 +26,7 @@ from esdedup.neighbours.relation import Relation, relation_of
 Signatures = npt.NDArray[Any]
 
 # Of the labelled articles, up to 5.5% have a content hash that was seen before, up to 6.7% join a cluster,
-# and up to 0.04% may join several. Here, more arrivals are of the latter two kinds, which are slow.
+# and up to 0.04% may join several. Here, the shares of the last two kinds are larger, because these are slow.
 _COPIES, _NEAR_COPIES, _BETWEEN_TWO = 0.055, 0.2, 0.002
 # The share of stored nodes that have a sibling: another root, such that an arrival can be near both.
 _SIBLINGS = 0.02
@@ -39,12 +39,12 @@ _CHANGED_BINS = 0.2
 _KEPT_REPRESENTATIVES = 0.5
 # The length of an average article.
 _UNITS = 1_000
-# Stored nodes arrived over ten days, and then a thousand articles arrive every half hour. So many nodes are
-# seen again after more than the hour to which `seen` is rounded, and nothing expires.
+# Stored nodes arrived over ten days, and then a thousand articles arrive every half hour. Therefore nothing
+# expires, and many nodes are seen again after more than the hour to which `seen` is rounded.
 _HELD_MS = 10 * 24 * 3_600_000
 _ARRIVAL_MS = 1_800
 NOW_MS = 2 * _HELD_MS
-"""The present time, later than all of these times."""
+"""The current time, later than the times of all nodes and arrivals."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Held:
 
     profile: Profile
     signatures: Signatures
-    # This many nodes at the beginning have siblings, which are at the end.
+    # The number of nodes that have siblings. These nodes are at the beginning, their siblings at the end.
     siblings: int
 
     @classmethod
@@ -212,7 +212,7 @@ def _packed(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 
 def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:
-    """Return one simhash of each signature in the format of faiss: the one that near copies almost share."""
+    """Return a simhash of each signature in the format of faiss; near copies have almost the same simhash."""
     simhashes = np.ascontiguousarray(relation_of(profile).representatives(signatures)[:, 0])
     return simhashes.view(np.uint8).reshape(-1, 8)
 

@@ -30,7 +30,7 @@ _PROGRAMS = {
     "esdedup --version": ("-m", "esdedup", "--version"),
     "esdedup list --help": ("-m", "esdedup", "list", "--help"),
 }
-# Programs need a client of Elasticsearch in any case.
+# The baseline: a program that uses Dedup has to import the Elasticsearch client anyway.
 _PEERS = {"from esdedup import Dedup": ("import elasticsearch", ("-c", "import elasticsearch"))}
 _EMPTY = ("an empty program", ("-c", "pass"))
 
@@ -46,7 +46,7 @@ def start(run: Run) -> Sequence[Row]:
 
 
 def _least_ms(arguments: Sequence[str], times: int) -> float:
-    """Return the least of several measurements, because the first one reads files from disk."""
+    """Return the minimum of several measurements, because the first one also reads files from disk."""
     return min(_once_ms(arguments) for _ in range(times))
 
 
@@ -67,7 +67,7 @@ OPTIONS = ("--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL
 
 
 def takeover(run: Run) -> list[Row]:
-    """Start a sidecar for a forest without an owner; then stop, and later kill, an owner with a standby."""
+    """Start a sidecar for an ownerless forest; then stop, and later kill, an owner that has a standby."""
     count = run.size(_MILLION)
     with server.client(run, lifetime_s=4 * 3_600) as client:
         fill(client, count)

@@ -1,7 +1,7 @@
 """Measures lists of tens of millions of articles, in one index or many: `python -m benchmarks.ten_years`.
 
-Generated articles have the fields of the dedup object that lists read. It is run once for each release, not
-with the other benchmarks: thirty million articles take an hour.
+Generated articles have the fields of the dedup object that lists read. Run it once for each release, not with
+the other benchmarks: thirty million articles take an hour.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from esdedup.fields import partition_of
 
 _ALIAS = "years"
 _ROUNDS = 8
-# The share of articles that begin a cluster; the others repeat one of this many latest articles, so large
-# clusters grow.
+# The share of articles that begin a cluster. Each other article repeats one of the `_LATEST` latest articles,
+# so large clusters grow.
 _NEW, _LATEST = 0.6, 20_000
 _SOURCES, _WORDS = 500, 3_000
 _SECONDS_A_DAY = 86_400
@@ -74,7 +74,7 @@ def _fill(es: Elasticsearch, *, articles: int, indices: int) -> None:
 
 
 def _write(es: Elasticsearch, body: list[str]) -> None:
-    # Waits while a server refuses requests because its memory is full.
+    # A patient client waits while the server refuses requests because its memory is full.
     answer = patient(es).bulk(operations=body, filter_path="errors")
     if answer["errors"]:
         raise RuntimeError("articles were refused")

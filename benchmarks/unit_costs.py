@@ -248,7 +248,7 @@ MEASURE = ("unit-costs", "boilerplate")
 
 _TABLE = "unit-costs"
 _MEGABYTE = 1e6
-# Further digits differ from run to run.
+# The number of significant digits of a cost; further digits differ from run to run.
 _DIGITS = 4
 
 

@@ -9,16 +9,16 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, reprint, tell
 
-# The shares of designs with very little boilerplate, and with more boilerplate than most articles have text.
+# The shares of designs with very little boilerplate, and with boilerplate that is longer than most articles.
 _CLEAN, _HEAVY = 0.33, 0.18
-# The shares of the other designs that have each kind of boilerplate, or have it in a certain form.
+# Of the other designs, the shares that have a kind of boilerplate, or that have a kind in a certain form.
 _BANNER, _COMMON_BANNER, _MENU_IN_LINES, _LINKS_BEFORE, _WITH_LEADS = 0.7, 0.6, 0.5, 0.2, 0.2
 _PAYWALL, _COMMENTS, _READ_ALSO, _ADVERTISED = 0.1, 0.25, 0.3, 0.4
 # The share of pages behind a paywall at sites that have one, and their number of free paragraphs.
 _PAYWALLED, _FREE_PARAGRAPHS = 0.6, 2
 # Articles of at least this many paragraphs are interrupted by boilerplate.
 _INTERRUPTED_PARAGRAPHS = 3
-# The least and most pages for which a list of related articles stays the same.
+# The minimum and maximum number of pages for which a list of related articles stays the same.
 _LIST_PAGES = (20, 70)
 _AUTHORS = 25
 _TEASER_CHARACTERS = 70
@@ -42,7 +42,7 @@ class Recent:
         self._lists: dict[int, tuple[int, list[Link]]] = {}
 
     def some(self, number: int, count: int, chance: random.Random) -> list[Link]:
-        """Return the list of the block with a number, which stays the same for some dozens of pages."""
+        """Return the list of a numbered block, which stays the same for a few dozen pages."""
         left, links = self._lists.get(number, (0, []))
         if not left:
             left, links = chance.randint(*_LIST_PAGES), self.draw(count, chance)
@@ -57,7 +57,7 @@ class Recent:
 class Page:
     """The content of one page."""
 
-    # Without paragraphs if the article is lost.
+    # It has no paragraphs if the article is lost.
     version: Version
     # The date as the site prints it.
     date: str
@@ -79,14 +79,14 @@ class Design:
         self._byline = [language.phrase(chance, 1, 3) for _ in range(chance.randint(1, 4))]
         self._advertisement = language.phrase(chance, 1, 2) if chance.random() < _ADVERTISED else None
         self._read_also = language.phrase(chance, 2, 3) if chance.random() < _READ_ALSO else None
-        # Shown instead of the rest of an article.
+        # The prompt to subscribe that is shown instead of the rest of an article.
         self._prompt = language.prose(chance, 2) if not is_clean and chance.random() < _PAYWALL else None
         copyright_line = f"© {language.word(chance)} {language.phrase(chance, 3, 8)}"
         self._before: list[_Block] = []
         self._after: list[_Block] = [_fixed(language.prose(chance, 1)), _fixed(copyright_line)]
         if not is_clean:
             self._add_boilerplate(chance, times=3 if is_heavy else 1)
-        # Clean designs, too, have a line with author and date.
+        # Even clean designs have a line with author and date.
         self._before.append(self._line_of_author)
         if not is_clean and chance.random() < _COMMENTS:
             self._after.insert(0, self._comments)
@@ -151,7 +151,7 @@ class Design:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Links:
-    """A block of related articles, which is the same for some dozens of pages."""
+    """A block of related articles, which stays the same for a few dozen pages."""
 
     # The number of the block among those of its site.
     number: int
@@ -187,12 +187,14 @@ RETENTION = timedelta(days=3)
 
 # Shares of the sites by language, in the order of `SCRIPTS`.
 _LANGUAGES = (0.32, 0.32, 0.08, 0.08, 0.06, 0.05, 0.05, 0.04)
-# A site's share of all pages falls with its rank by size.
+# A site's share of all pages decreases with its rank by size, according to these parameters.
 _FLATTENED_RANKS, _EXPONENT = 5, 0.9
-# The shares of sites that are new, and that change their design; and when, as shares of the whole time.
+# The shares of sites that are new, and that change their design.
 _NEW, _REDESIGNED = 0.2, 0.5
+# The earliest and latest time at which sites open or change their design, as shares of the whole time.
 _NEW_AT, _REDESIGNED_AT = (0.15, 0.6), (0.35, 0.85)
-# The share of stories at one site only; for the others, how fast larger numbers of sites become rarer.
+# The share of stories at only one site. For other stories, how fast larger numbers of sites become rarer, and
+# the maximum.
 _ALONE, _TAIL, _MOST_SITES = 0.6, 1.35, 40
 # The shares of pages that are a bulletin with new numbers, lack their article, or are fetched again.
 _BULLETINS, _LOST, _AGAIN = 0.04, 0.01, 0.01
@@ -208,7 +210,7 @@ class CrawledPage:
     text: str
     # The article alone; empty if it is lost.
     body: str
-    # Equal for versions of one story.
+    # The same number for all versions of one story.
     story: int
     # The number of earlier pages of the site with this design.
     age: int
@@ -239,7 +241,7 @@ class Site:
         # The number of pages printed with each design.
         self.printed = [0, 0]
         self.recent = Recent()
-        # A story that it prints every day with new numbers.
+        # A story that the site prints every day with new numbers.
         self.bulletin = tell(language, chance)
 
 
@@ -315,7 +317,7 @@ def _plan(sites: list[Site], chance: random.Random) -> Iterator[_Planned]:
 
 
 def _drawn(sites: list[int], weights: list[float], count: int, chance: random.Random) -> list[int]:
-    """Draw distinct sites; large ones are more probable."""
+    """Draw distinct sites; large sites are more probable."""
     if not count:
         return []
     ranks = {each: chance.random() ** (1 / weights[each]) for each in sites}

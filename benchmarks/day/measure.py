@@ -30,7 +30,7 @@ Root = str | None
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Usage:
-    """The time and memory that a part of the pages took."""
+    """The time and memory that were needed for a part of the pages."""
 
     pages: int
     # The processor time of this process alone.

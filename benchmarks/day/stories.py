@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 _VOCABULARY = 3_000
-# Frequent words are as frequent as in real languages, except for the first few.
+# Frequent words are as frequent as in real languages, except for the few most frequent words.
 _FLATTENED_RANKS = 8
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 6, 34
 _MEAN_WORDS, _DEVIATION_WORDS = 17, 7
@@ -18,13 +18,13 @@ _NAMES, _NUMBERS, _COMMAS = 0.12, 0.03, 0.08
 class Script:
     """How words are formed and joined."""
 
-    # A word consists of syllables, and each syllable of one part of every kind.
+    # A word consists of syllables, and each syllable consists of one part of every kind.
     parts: Sequence[Sequence[str]]
     syllables: tuple[int, int] = (1, 4)
     between: str = " "
     comma: str = ","
     stop: str = "."
-    # Between two sentences of a paragraph.
+    # The separator between two sentences of a paragraph.
     after: str = " "
     has_capitals: bool = False
 
@@ -48,7 +48,7 @@ SCRIPTS = {
     "arabic": Script(parts=(_range(0x628, 0x63A), ["", "ا", "و", "ي"]), syllables=(2, 4), comma="،"),
     "devanagari": Script(parts=(_range(0x915, 0x928), _range(0x93E, 0x943)), stop="।"),
     "korean": Script(parts=[_range(0xAC00, 0xD7A0, 900)], syllables=(1, 4)),
-    # Without full stops; a space ends a sentence.
+    # Thai has no full stops; a space ends a sentence.
     "thai": Script(
         parts=(_range(0xE01, 0xE2E), "ะาิีึืุู", ["", "น", "ง"]), between="", comma=" ", stop="", after=" "
     ),
@@ -74,7 +74,7 @@ class Language:
     def word(self, chance: random.Random) -> str:
         """Return a new word, such as a name."""
         syllables = range(chance.randint(*self.script.syllables))
-        # Much faster than `choice`.
+        # This is much faster than `choice`.
         return "".join(
             part[int(chance.random() * len(part))] for _ in syllables for part in self.script.parts
         )
@@ -107,12 +107,13 @@ class Language:
         return text[:1].upper() + text[1:] if self.script.has_capitals else text
 
 
-# The shares of notes and of long stories; the others have a usual length. Lengths are in sentences.
+# The shares of short notes and of long stories; other stories have a usual length. Lengths are in sentences.
 _NOTES, _LONG = 0.25, 0.2
 _NOTE_SENTENCES, _USUAL_SENTENCES, _LONG_SENTENCES = (2, 5), (7, 20), (25, 70)
 # The share of sentences that occur in unrelated stories, too.
 _STOCK = 0.015
-# The share of reprints without edits, and the shares of the others with each edit. Edits are independent.
+# The share of reprints without edits; then, for each kind of edit, its share of the other reprints. Edits are
+# independent of each other.
 _EXACT = 0.4
 _OTHER_WORDS, _DROPPED, _ADDED, _OTHER_TITLE, _OTHER_PARAGRAPHS = 0.6, 0.3, 0.2, 0.3, 0.2
 # The largest share of a version's sentences that one edit changes.
@@ -137,7 +138,7 @@ class Version:
     """A story as a site prints it."""
 
     title: str
-    # Paragraphs of sentences.
+    # The sentences of each paragraph.
     paragraphs: Sequence[Sequence[str]]
 
     def cut_to(self, paragraphs: int) -> "Version":

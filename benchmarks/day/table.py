@@ -34,7 +34,7 @@ class Counts:
     false: Ints
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> "Shares":
-        """Return the shares of the pairs with a chosen page."""
+        """Return precision and recall for the pairs of the chosen pages."""
         positives, found, false = (
             int(each[chosen].sum()) for each in (self.positives, self.found, self.false)
         )
@@ -74,7 +74,7 @@ class Truth:
                 (self._positive if is_positive else self._neither).append((one, other))
 
     def counts(self, roots: Sequence[str | None]) -> Counts:
-        """Score clusters, given the root of each page, which is None for a page that is alone."""
+        """Score clusters, given the root of each page; None stands for a page without a cluster."""
         numbers: dict[str, int] = {}
         clusters = np.array(
             [
@@ -149,13 +149,13 @@ class Quality:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Quarter:
-    """The time and memory that a quarter of the pages took."""
+    """The time and memory that were needed for a quarter of the pages."""
 
     table: str
     case: str
-    # Clustering in memory.
+    # The costs of clustering in memory.
     clustered: Usage
-    # Feeding to Elasticsearch, by a new process that opened the forest.
+    # The costs of feeding to Elasticsearch, by a new process that opened the forest.
     fed: Fed
     # The state after the quarter.
     learned: LearnedStats

@@ -20,8 +20,9 @@ from esdedup.fingerprint.simhash import to_hex
 _HUNDRED_THOUSAND, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
 _INDEX = "benchmark-schemes"
 _BATCH, _ROUNDS = 1_000, 5
-# Arrivals in a request, for slow schemes; and the number of fingerprints that fit with all variants.
+# The number of arrivals in a request, for slow schemes.
 _FEWER = {EXHAUSTIVE: 1, EXPANSION: 1}
+# The number of fingerprints for which all variants can be stored.
 _WITH_VARIANTS = 100
 _BULK, _BULK_WITH_VARIANTS = 5_000, 5
 _MAX_BULK_BYTES, _RETRIES = 20_000_000, 8
@@ -115,7 +116,7 @@ def _store(client: Elasticsearch, scheme: Scheme, held: Fingerprints) -> None:
 
 
 def _search(client: Elasticsearch, scheme: Scheme, batch: Fingerprints) -> int:
-    """Search for a batch, check that a near fingerprint was read, and return how many were."""
+    """Search for a batch; check that a near fingerprint was read; return how many fingerprints were read."""
     values: set[int] = set()
     for query in _queries(scheme, batch):
         body = {"query": query, "docvalue_fields": ["value"]}

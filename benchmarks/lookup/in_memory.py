@@ -19,15 +19,16 @@ SIZES = (100_000, 1_000_000, 10_000_000)
 OURS = "esdedup in memory: four blocks, growing"
 _MOST_DISTANCE_BITS = 3
 _BATCH, _ROUNDS = 1_000, 5
-# Arrivals in a round, for slow schemes; and the number of fingerprints that fit with all variants.
+# The number of arrivals in a round, for slow schemes.
 _FEWER = {EXHAUSTIVE: 20, EXPANSION: 50}
+# The number of fingerprints for which all variants can be stored.
 _WITH_VARIANTS = 1_000
 _ADDED_AT_ONCE = 50_000
-# Arrivals for which the answers are compared with exhaustive search.
+# The number of arrivals whose results are compared with exhaustive search.
 _CHECKED = 20
 # 2**64 divided by the golden ratio: spreads keys over buckets (Knuth, TAOCP 6.4).
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
-# Keys that are looked up together, and values that are read together.
+# The numbers of keys that are looked up together, and of values that are read together.
 _KEYS_AT_ONCE, _VALUES_AT_ONCE = 1 << 16, 1 << 22
 
 Found = tuple[int, set[tuple[int, int]]]

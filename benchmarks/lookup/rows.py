@@ -1,7 +1,7 @@
 """Rows of the comparison of schemes: measured, calculated, and as tables of docs/lookup.md.
 
 Calculated values follow from the formulas of `schemes` and two unit costs: the time for an arrival's keys,
-measured at the largest size, and the time for a candidate, measured where there are many.
+measured at the largest size, and the time for a candidate, measured where there are many candidates.
 """
 
 import dataclasses
@@ -128,7 +128,7 @@ def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
     """Yield a row for each scheme with real fingerprints: look-ups at each size, storage at the largest."""
     chosen = [row for row in rows_of(kept, table) if row["kind"] == REAL]
     schemes = list(dict.fromkeys(row["scheme"] for row in chosen))
-    # Sizes at which only one scheme was measured are left out, because it could not be measured at others.
+    # Leave out sizes at which only one scheme was measured; it could not be measured at the other sizes.
     sizes = [
         size
         for size in dict.fromkeys(row["fingerprints"] for row in chosen)

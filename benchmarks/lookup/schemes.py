@@ -49,7 +49,7 @@ class Scheme:
         return count * sum(stored * asked / 2.0**width for width, stored, asked in self._counts())
 
     def memory_bytes(self, count: float) -> float:
-        """Return the most bytes that hash tables of `count` fingerprints take for each of them.
+        """Return the maximum number of bytes per fingerprint in hash tables of `count` fingerprints.
 
         A table contains the fingerprints in the order of their buckets, and the position at which each bucket
         begins. It has at most as many buckets as entries. From 2**32 entries, positions are twice as large.
@@ -124,7 +124,7 @@ def _two_levels(block_width: int, piece_width: int) -> Layout:
     """Return a layout with a table for each block and each piece of the bits outside that block.
 
     With 16 and 12, two fingerprints within 3 bits share a key: at least one block of four is equal, the
-    differing bits are in the other 48, and at least one of the four pieces of those is equal too.
+    differing bits are in the other 48, and at least one of the four pieces of these 48 bits is equal, too.
     """
     tables = []
     for start in range(0, WIDTH_BITS, block_width):

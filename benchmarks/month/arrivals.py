@@ -15,7 +15,7 @@ _DAY = timedelta(days=1)
 # The relative numbers of articles in the hours of a day.
 _RHYTHM = (3, 2, 1, 1, 1, 2, 4, 6, 8, 9, 9, 8, 8, 8, 8, 8, 7, 7, 6, 5, 5, 5, 4, 4)
 _SITES = 200
-# The share of stories that are reprinted, how fast larger numbers of reprints become rarer, and the most.
+# The share of stories that are reprinted; how fast larger numbers of reprints become rarer; their maximum.
 _REPRINTED, _TAIL, _MOST_REPRINTS = 0.3, 1.4, 40
 _MEAN_LAG = timedelta(hours=6)
 _MOST_LAG = timedelta(days=3)

@@ -50,7 +50,7 @@ class Fed:
     resident_bytes: int
 
     def after(self, other: "Fed") -> "Fed":
-        """Return the costs of both, where `other` is the earlier one."""
+        """Return the total costs of `other` and, after it, this one."""
         return dataclasses.replace(
             self,
             articles=other.articles + self.articles,

@@ -88,7 +88,7 @@ class Day:
 
 
 def month(run: Run) -> Sequence[Day | Row]:
-    """Feed thirty days of arrivals with a retention of seven, and compare the days after the first seven."""
+    """Feed arrivals of thirty days, with a retention of seven days; compare days after the first seven."""
     with server.client(run, lifetime_s=7_200) as client:
         days = list(days_of(client, articles_a_day=run.size(ARTICLES_A_DAY)))
     return [*days, *flatness(days)]
@@ -169,7 +169,7 @@ def _delete(client: Elasticsearch) -> None:
 
 
 PATH = results.ROOT / "docs/month.svg"
-# Readable on white and on black.
+# These colours are readable on white and on black.
 _INK, _COLOURS = "#808080", ("#2f7ed8", "#e07b39", "#3a9d5d")
 # Panels: a title, and the columns drawn in it.
 _PANELS: Sequence[tuple[str, Sequence[str]]] = (

@@ -164,7 +164,7 @@ def index_name(es: Elasticsearch) -> Iterator[Names]:
 
 @pytest.fixture(scope="session")
 def unchanged(es: Elasticsearch) -> Iterator[tuple[str, str]]:
-    """Yield an index of the sample and its forest, shared by all tests that only read; it refuses writes."""
+    """Yield an index of the sample and its forest, shared by tests that only read; both refuse writes."""
     from esdedup.fingerprint.profile import DEFAULT
     from tests.support.forests import feed_sample
 

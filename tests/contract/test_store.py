@@ -1,4 +1,4 @@
-"""The contract of every store: with it, a forest follows the laws for any batches."""
+"""The contract of every store: a forest that uses the store follows the laws for any batches."""
 
 import dataclasses
 import secrets
@@ -50,9 +50,9 @@ def _run(*each: tuple[int, int]) -> list[Arrival]:
 
 # Between two roots with equally many leaves, the earlier one wins.
 TIE = _run((A, 0), (A | 1 << 50, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0))
-# Each has bits in three blocks. Texts that also differ in another block have no key in common.
+# Each value has bits in three blocks. Texts that also differ in another block have no key in common.
 ELSEWHERE = [1 << 63 | 1 << 40 | 1 << 30, 1 << 62 | 1 << 41 | 1 << 31]
-# Nearer to the earlier root, but the later one has more leaves, which are found only through their root.
+# The last text is nearer to A, but CLOSE has more leaves, which are found only through their root.
 CLOSE = 0b11111 << 20
 MORE_LEAVES = _run((A, 0), (CLOSE, 0), *((CLOSE | bits, 0) for bits in ELSEWHERE), (0b11 << 20, 0))
 # The earlier root had more leaves, but they have expired.

@@ -106,7 +106,7 @@ def test_an_update_with_a_text_gets_dedup_objects(flat: bool) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"upsert": {"text": "hello", "old": True}}])
 def test_doc_as_upsert_gets_a_separate_upsert(given: dict[str, Any]) -> None:
-    """Without a date, a new article counts as published on arrival; an existing one keeps its date."""
+    """Without a date, a new article counts as published on arrival; an existing article keeps its date."""
     action = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True, **given}
     without_date = {name: value for name, value in DEDUP.items() if name != "published"}
     assert enrich(action)["_source"] == {
@@ -226,7 +226,7 @@ def test_updates_cannot_set_the_dedup_object(update: Any, forged: dict[str, Any]
     ],
 )
 def test_updates_cannot_create_articles_without_a_text(update: Any) -> None:
-    """The article would have no root."""
+    """Such an article would have no root."""
     with pytest.raises(ArticleRejected, match="would create an article without a text"):
         read_action({"_op_type": "update", "_id": "1", "_source": update}, INDEX, position=1, now_ms=NOW_MS)
 

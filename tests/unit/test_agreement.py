@@ -63,7 +63,7 @@ def test_the_threshold_is_inclusive(units: int) -> None:
         (83, 500, 500, True, True, True),
         (83, 40, 500, True, True, False),
         (83, 39, 500, False, False, False),
-        # The other text contains 0.93, 0.91, 0.89, 0.878 and 0.87 of it; a part needs 0.88.
+        # The other text contains 0.93, 0.91, 0.89, 0.878 and 0.87 of the excerpt; a part needs 0.88.
         (94, 500, 500, True, True, True),
         (96, 500, 500, False, True, True),
         (99, 500, 500, False, True, True),
@@ -252,7 +252,7 @@ def test_comparison_is_symmetric_and_matches_the_model(
     plain = comparison.compare(one, other, rules)
     for field in dataclasses.fields(Comparison):
         found = getattr(there, field.name)
-        # These two fields depend on which version is the later one.
+        # These two fields depend on which text is the later version.
         is_symmetric = field.name not in {"by_member", "to_root"}
         assert not is_symmetric or found.tobytes() == getattr(back, field.name).tobytes()
         assert found.tobytes() == getattr(plain, field.name).tobytes(), field.name
@@ -369,7 +369,7 @@ def test_excerpt_and_story_join_in_either_order(start: int) -> None:
 
 
 def test_an_excerpt_of_the_longest_text_joins_it() -> None:
-    """The number of its units, 150,000, does not fit into 16 bits."""
+    """The longest text has 150,000 units, a number that does not fit into 16 bits."""
     chance = random.Random(1)
     story = "".join(chance.choices([chr(code) for code in range(0x4E00, 0x9F00)], k=150_000))
     assert rule([story], [story[10_000:100_000]]) is Rule.EXCERPT
@@ -385,7 +385,7 @@ def test_two_disjoint_halves_join_their_root() -> None:
     story = words(400, 1)
     one, other = story[:202], story[198:]
     assert roots([one, other]) == [0, 1]
-    # The story joins one of the halves, but does not merge the two.
+    # The whole story joins one of the halves, but does not merge the two halves.
     assert roots([one, other, story])[:2] == [0, 1]
     assert rule(one, other) in {Rule.NOTHING_IN_COMMON, Rule.UNLIKE}
 

@@ -25,7 +25,7 @@ from esdedup.node.distribution import DEFAULT_VERSION, full_version, install, kn
 
 @pytest.fixture
 def foreign() -> Iterator[psutil.Process]:
-    """Yield a process to name in forged files; some arguments are those of esdedup's own processes."""
+    """Yield a process for forged files to name; some of its arguments are those of esdedup's processes."""
     command = [sys.executable, "-c", "import time; time.sleep(600)", "serve", "esdedup.node.server"]
     started = subprocess.Popen(command)
     yield psutil.Process(started.pid)

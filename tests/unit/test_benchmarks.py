@@ -105,7 +105,7 @@ def test_every_benchmark_can_be_imported() -> None:
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
-# Not checked in other documents, in which decimals are thresholds, or bounds that tests check.
+# This is not checked in other documents, whose decimals are thresholds, or bounds that tests check.
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d{2,}(?![\d.])")
 QUOTING = {
     ROOT / "README.md": (FIGURE, DECIMAL),

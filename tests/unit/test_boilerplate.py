@@ -190,7 +190,7 @@ def test_joined_changes_restore_the_same_state(
 
 
 def test_changes_with_larger_blocks_are_read() -> None:
-    """Earlier versions had blocks of 64 pages; an incomplete one is learned with the next page."""
+    """Earlier versions had blocks of 64 pages; an incomplete block is learned with the next page."""
     larger, smaller = Boilerplate(block_pages=64), Boilerplate(block_pages=32)
     stored: list[Page] = [(each, [POOL[each % 24], POOL[each % 7]], None, None) for each in range(1, 64)]
     larger.begin()
@@ -202,7 +202,7 @@ def test_changes_with_larger_blocks_are_read() -> None:
 
 
 def test_common_rows_of_tables_are_kept() -> None:
-    """On a page that shows only boilerplate, they are left out, because a footer may contain a number."""
+    """Such rows are left out of a page that shows only boilerplate, since a footer may contain a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -276,7 +276,7 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
     [
         ("a.example", (None, None), None, 5, [False, True, True, True]),
         ("a.example", ("b", "c"), None, 5, [False, True, True, True]),
-        # A column has a short title.
+        # The pages are columns, which have a short title.
         ("a.example", ("b", "c"), "News in brief", 5, [False, True, True, True]),
         # A new version of a live blog, and of an article at another address.
         ("a.example", ("b", "b"), None, 5, [False] * 4),
@@ -444,7 +444,7 @@ def test_boilerplate_of_one_site_is_kept_on_others(learned_at: str | None) -> No
 
 
 def test_a_notice_that_fills_its_pages_is_learned() -> None:
-    """The pages have no other text, so none of them is a context for the notice."""
+    """The pages have no other text, so no page is a context for the notice."""
     notice = prose(1, 80)
     stream: list[Page] = [(at, [notice], "a.example", each) for at, each in enumerate(names(30), 1)]
     assert first_learned(stream, notice) == 21
@@ -469,7 +469,7 @@ def test_both_ends_of_a_long_page_are_learned() -> None:
 
 @pytest.mark.slow
 def test_pages_without_new_passages_are_also_forgotten() -> None:
-    """Their ids may differ, for example, because a short line shows the number of views."""
+    """The ids of such pages may differ, for example, because a short line shows the number of views."""
     boilerplate = Boilerplate(period_records=10_000)
     known = [POOL[1], POOL[3]]
     batch = 1_000

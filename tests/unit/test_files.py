@@ -78,7 +78,7 @@ def test_an_id_that_is_also_a_field_is_kept(tmp_path: Path) -> None:
 
 
 def test_rejected_articles_are_not_kept_in_memory(tmp_path: Path) -> None:
-    """Neither the rejections nor the buffer that is used before the first article hold them."""
+    """Neither a rejection nor the buffer that is used before the first article keeps the text."""
     path = tmp_path / "a.gz"
     bad = b'{"id": "a", "text": "' + b"x" * 1_000_000 + b"\n"
     bad += b'{"text": "' + b"x" * 1_000_000 + b'"}\n'

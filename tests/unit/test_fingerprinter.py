@@ -360,7 +360,7 @@ def test_two_runs_are_enough_for_a_minhash() -> None:
 
 @pytest.mark.parametrize(("share", "least"), [(0.5, 0.95), (0.35, 0.82)])
 def test_an_excerpt_shares_a_long_run_with_its_text(share: float, least: float) -> None:
-    """The probability that it contains one of five long runs is 1 - 0.5^5 = 0.97 or 1 - 0.65^5 = 0.88."""
+    """The excerpt contains one of five long runs with probability 1 - 0.5^5 = 0.97 or 1 - 0.65^5 = 0.88."""
     found = 0
     for seed in range(300):
         text = words(500, seed)

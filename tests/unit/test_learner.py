@@ -88,7 +88,7 @@ BATCHES = [
 
 def is_learning(frame: FrameType) -> bool:
     module: str = frame.f_globals.get("__name__", "")
-    # The crate implements all methods but `filter`, so they are interrupted before and after the call.
+    # All methods but `filter` are implemented in Rust, so `learn` is interrupted before and after a call.
     return module.startswith("esdedup.boilerplate") or frame.f_code is learn.__code__
 
 
@@ -313,7 +313,7 @@ def test_edited_versions_of_an_article_are_not_learned() -> None:
 
 @pytest.mark.parametrize("count", [40, 64 + 10])
 def test_learning_first_works_with_few_pages(count: int) -> None:
-    """All pages, or the last of them, fill less than a block."""
+    """The pages, or the last of them, do not fill a block."""
     own = list(pages(count + 20, sites=1))
     trained, fresh = clustering([]), clustering([])
     texts = [RawPage(page["text"], None, page["id"]) for page in own[:count]]
@@ -361,7 +361,7 @@ def test_articles_added_between_two_passes_are_assigned() -> None:
 
 
 def test_pages_learned_first_are_not_learned_again() -> None:
-    """This holds for any order of the pages and any batches."""
+    """This holds for any order of the pages and for batches of any size."""
     mine = clustering([])
     texts = [RawPage(page["text"]) for page in PAGES]
     assert mine.learn(texts[:100]) == 100

@@ -56,7 +56,7 @@ class Owner:
         self.writes[document.number] = 1 + max(self.writes.values(), default=0)
 
     def expire(self) -> None:
-        """Remove expired documents from the log, and copy their live nodes to a new one."""
+        """Remove expired documents from the log, and copy their live nodes to a new document."""
         for number, each in list(self.documents.items()):
             seen_ms = max(each.seen_ms, each.state.time_ms)
             if self.live_since_ms != NO_TIME and seen_ms < self.live_since_ms:

@@ -51,7 +51,7 @@ def test_costs_of_uniform_fingerprints_match_the_formulas(scheme: Scheme) -> Non
     tables, arrivals = Tables(scheme, uniform(count, random)), 4_000
     read, found = tables.search(uniform(arrivals, random)) if scheme != EXHAUSTIVE else (count * arrivals, ())
     assert not found
-    # The number of candidates has about a Poisson distribution.
+    # The number of candidates has approximately a Poisson distribution.
     expected = scheme.candidates(count) * arrivals
     assert abs(read - expected) <= 5 * expected**0.5 + 5
     assert 0.9 * scheme.memory_bytes(count) <= tables.size_bytes / count <= scheme.memory_bytes(count) + 0.01

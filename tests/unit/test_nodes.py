@@ -234,7 +234,7 @@ def test_repeats_of_a_text_are_written_once_per_granularity() -> None:
 
 
 def test_texts_without_letters_and_digits_are_not_remembered() -> None:
-    """They never get a fingerprint."""
+    """Such texts never get a fingerprint."""
     assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
 
 

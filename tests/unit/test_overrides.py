@@ -55,7 +55,7 @@ def article(number: int) -> str:
 
 
 def test_overrides_match_passages_despite_markup_and_case() -> None:
-    """Width and dates do not matter either; an override may have several passages."""
+    """The width of characters and dates do not matter either; an override may have several passages."""
     overrides = Overrides.of(
         [
             Override(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, all rights.</p> {FOOTER}"),
@@ -110,7 +110,7 @@ def test_overridden_boilerplate_counts_as_learned() -> None:
 
 
 def test_overridden_text_is_never_left_out() -> None:
-    """It stays even if it is learned as boilerplate, or is an item of a list."""
+    """The text stays even if it is learned as boilerplate, or is an item of a list."""
     pages = [f"{article(number)} {FOOTER}" for number in range(8)]
     overrides = Overrides.of([Override(text=FOOTER)])
     assert left_out(pages, NO_OVERRIDES, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
@@ -279,7 +279,7 @@ def _planted_pages(random: Random, sentences: list[str], *, pages: int = 5) -> l
 def _roots(
     *batches: list[list[str]], overrides: Overrides = NO_OVERRIDES, store: MemoryStore | None = None
 ) -> list[str | None]:
-    """Return the roots of the last batch, after the batches before it."""
+    """Assign the batches in order, and return the roots of the last batch."""
     store = store or MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION)
     for batch in batches:
         texts = [" ".join(page) for page in batch]

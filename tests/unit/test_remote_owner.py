@@ -160,7 +160,7 @@ def test_parts_of_an_update_get_their_own_dedup_object() -> None:
     both = answered({"outcome": "joined", "doc": DEDUP, "upsert": upsert}, update)
     assert both.assignment == JOINED
     assert both.added == Addition({"doc": DEDUP, "upsert": upsert})
-    # The doc only loses the dedup object that its caller sent.
+    # From `doc`, only the dedup object that the caller sent is removed.
     forged = {"_op_type": "update", "_id": "1", "doc": {"n": 1}, "upsert": {"text": "hello"}}
     one = answered({"outcome": "joined", "doc": None, "upsert": DEDUP}, forged)
     assert one.assignment == JOINED

@@ -44,7 +44,7 @@ def _refused(number: int, operation: str = "index") -> dict[str, Any]:
     return refused_item(item, Rejection("has no text"))
 
 
-# Some contain text of users' documents that looks like part of a response.
+# Some items contain text of users' documents that looks like part of a response.
 _ITEMS = st.sampled_from(
     [
         b'{"index":{"_index":"news","_id":"\\uD800","status":201}}',

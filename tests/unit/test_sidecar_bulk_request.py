@@ -209,7 +209,7 @@ def test_adding_a_member_keeps_all_other_members(
     rest = {key: each for key, each in document.items() if key != "dedup" and not key.startswith("dedup.")}
     expected = rest | {"dedup": value}
     got = json.loads(with_member(without, "dedup", json.dumps(value).encode()))
-    # Compared as text, because NaN does not equal itself.
+    # The documents are compared as text, because NaN does not equal itself.
     assert json.dumps(got) == json.dumps(expected)
     assert [each.key for each in members(source)] == list(document)
     for each in members(source):
@@ -333,7 +333,7 @@ MOST_BYTES = 60_000
 
 
 def _name(value: object) -> str:
-    # Not the bytes themselves, because gzip writes the current time into them.
+    # The name does not contain the bytes, because gzip writes the current time into them.
     return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 

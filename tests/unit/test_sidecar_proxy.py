@@ -1,4 +1,4 @@
-"""The proxy passes requests and responses on byte for byte, and refuses requests that are not safe."""
+"""The proxy passes requests and responses on byte for byte, and refuses unsafe requests."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Edits of stories: an article's story equals that of a model, which examines all articles."""
+"""Edits of stories agree with a model that examines all articles."""
 
 import itertools
 import time

@@ -83,7 +83,7 @@ def test_a_story_outlives_its_expired_versions() -> None:
 
 
 def test_an_error_page_does_not_end_a_story() -> None:
-    """There must be four versions for each error page, or one if the page is less than half as long."""
+    """A story needs four versions before the error page, or one if the page is less than half as long."""
     story = words(1_000, 2)
     versions = [story[at : at + 300] for at in range(0, 240, 40)]
     for length, needed in ((160, 4), (140, 1)):

@@ -72,7 +72,7 @@ def test_text_that_browsers_show_is_not_hidden(raw: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "shown"),
     [
-        # Line breaks in HTML become spaces, except in <pre>; those of a plain text are kept.
+        # Line breaks in HTML become spaces, except in <pre>; in plain text, they are kept.
         ("<p>one\ntwo  <b>\nthree</b><br>four<pre>five\n six</pre>", "\none two three\nfour\nfive\n six\n"),
         ("one\ntwo &amp; <b>three</b>\n\nfour", "one\ntwo & three\n\nfour"),
         ("<table><tr><td>a</td> <td> <td> b<td></table>", "\n\na\tb\n"),

@@ -170,7 +170,7 @@ def test_the_time_since_the_first_article_is_computed() -> None:
 
     first = published("2026-11-22T08:00:00Z")
     assert later_ms(published("2026-11-22T10:30:00+02:00"), first) == 30 * 60_000
-    # An implausible date is replaced by the arrival.
+    # An implausible date is replaced by the arrival time.
     assert later_ms(published("1970-01-01", "2026-11-22T08:01:00Z"), first) == 60_000
     for other in (first, published(None), published("some day"), published("2026-11-21")):
         assert later_ms(other, first) is None

@@ -119,7 +119,7 @@ def test_a_written_table_is_read_back_unchanged(write: Write) -> None:
 
 
 def test_every_word_of_a_custom_table_can_be_cut() -> None:
-    """This includes words whose segmentation depends on their neighbours."""
+    """Words whose segmentation depends on their neighbours can be cut too."""
     table = table_of(TEXTS, segmenter=Jieba())
     assert words_never_cut(KEYWORDS.with_changes(weighting=table)) == []
     alone = [word for word in table.words if list(Jieba().cut(word)) != [word]]

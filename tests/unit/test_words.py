@@ -122,7 +122,7 @@ def test_a_segmenter_that_returns_no_words_is_refused() -> None:
         # The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
         (crc32, "123456789", 0xCBF43926),
         (crc32, "", 0),
-        # As printed by 64-bit Python 2; the value of "abc" is also in its own test_hash.py.
+        # As printed by 64-bit Python 2; the value of "abc" is also in CPython's test_hash.py.
         (python2, "", 0),
         (python2, "a", 12_416_037_344),
         (python2, "abc", 1_453_079_729_188_098_211),
@@ -247,7 +247,7 @@ def test_labels_of_segmenters_and_hashes_are_distinct_constants() -> None:
     assert labels["classic split"] == "classic-4-92fb22da"
     assert labels["classic crc32"] == "classic-4-e8a12b91"
     assert labels["classic adler32"] == "classic-4-8011fd2a"
-    # The same function declared with more bits has another label.
+    # If the same function is declared with more bits, the label is different.
     longer = CLASSIC.with_changes(token_hash=TokenHash("adler32", zlib.adler32))
     assert longer.label != labels["classic adler32"]
 

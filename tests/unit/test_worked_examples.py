@@ -43,7 +43,7 @@ def reversed_within_bytes(value: int, *, width: int) -> int:
 def test_the_token_example_with_crc32(tokens: str, published: str) -> None:
     """The README of the package `simhash` for node.js (admazely/simhash, 2012), bit by bit.
 
-    It prints the bits of each byte lowest first, and the highest byte first.
+    The README prints the bits of each byte lowest first, and the highest byte first.
     """
     ours = simhash([(token, 1) for token in tokens.split()], width=32, token_hash=crc32)
     assert f"{reversed_within_bytes(ours, width=32):032b}" == published
@@ -155,7 +155,7 @@ def test_the_features_of_the_cat_example() -> None:
 def test_cats_are_nearer_to_cats_than_to_ice_cream(
     features: Callable[[str], Collection[str]], width: int | str, token_hash: TokenHash
 ) -> None:
-    """This holds for all features and hashes, at the width of the hash and at that of fingerprints."""
+    """This holds for all features and hashes, at the width of the hash and at the width of fingerprints."""
 
     bits, function = (64, token_hash.of_bytes) if width == 64 else (token_hash.bits, token_hash.function)
     mat, other_mat, ice = (

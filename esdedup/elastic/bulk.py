@@ -134,7 +134,7 @@ class ArticleBulk:
         # For messages; each action names its own index.
         self._index = index
         self._task = f"index into {index!r}"
-        # This module decides what is sent again, and how much at once.
+        # The client must not retry: this module decides what to send again, and how much at once.
         self._client = client.options(request_timeout=_TIMEOUT_S, max_retries=0, retry_on_timeout=False)
         self._patient = patient(client)
         self._serializer = client.transport.serializers.get_serializer("application/json")

@@ -30,9 +30,7 @@ def code_of(language: str) -> str:
     tag = str(language).lower()
     code = next((each for each in (tag, tag.partition("-")[0]) if each in ANALYZERS), None)
     if code is None:
-        raise SettingError(
-            f"there is no language {language!r:.50}; choose from {', '.join(sorted(ANALYZERS))}"
-        )
+        raise SettingError(f"unknown language {language!r:.50}; choose from {', '.join(sorted(ANALYZERS))}")
     return code
 
 
@@ -141,7 +139,7 @@ def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
     for index, mapping in mappings.items():
         if meta_of(mapping).get("format") is not None:
             raise IndexNotReady(
-                f"the index {index!r} is a forest, which holds no articles: leave it out, as 'a*,-{index}'",
+                f"the index {index!r} is a forest, which holds no articles: exclude it, with 'a*,-{index}'",
                 index=index,
             )
 

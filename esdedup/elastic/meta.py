@@ -148,7 +148,7 @@ def is_routed_by_root(mapping: dict[str, Any]) -> bool:
 
 
 def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
-    """Return the notes of `AdoptionIntoCopies` about the original of a copied index; empty if none."""
+    """Return what `AdoptionIntoCopies` stored about the original of a copied index; empty otherwise."""
     found = meta_of(mapping).get("copy_of")
     return found if isinstance(found, dict) else {}
 
@@ -178,7 +178,7 @@ def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
 
 
 def objects_of(mapping: dict[str, Any]) -> list[str]:
-    """Return the objects of esdedup in articles: the one in use, a migration's next one, and former ones."""
+    """Return esdedup's objects in articles: the current object, a migration's next one, and former ones."""
     names = [(saved_fields(mapping) or Fields()).dedup, getattr(next_object(mapping), "dedup", "")]
     return [each for each in (*names, *former_objects(mapping)) if is_mapped(mapping, f"{each}.root")]
 
@@ -223,8 +223,8 @@ class WritableIndex:
 
     def refusal(self, forest: str) -> str | None:
         """Return why a forest may not take its articles; None if it may."""
-        is_its = self.forest in {None, forest}
-        return None if is_its else other_forest(self.name, self.forest, forest)
+        is_allowed = self.forest in {None, forest}
+        return None if is_allowed else other_forest(self.name, self.forest, forest)
 
 
 def other_forest(index: str | None, owner: str | None, forest: str | None) -> str:

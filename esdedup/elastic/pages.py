@@ -21,7 +21,7 @@ from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 
 Hits = list[dict[str, Any]]
 
-# Give up if more points in time are lost: the server seems to lose each of them at once.
+# If more points in time are lost, the server seems to lose each one as soon as it is opened.
 _MOST_LOSSES = 10
 _ARBITRARY_ORDER = ["_doc"]
 

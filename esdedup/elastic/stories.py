@@ -123,7 +123,7 @@ def settle(
 
 
 def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
-    """Yield queries for the articles that edits after a number may have changed."""
+    """Yield queries for the articles that edits later than `number` may have changed."""
     roots, texts = map(sorted, touched_since(edits.edits, number))
     for at in range(0, max(len(roots), len(texts)), _MOST_KEYS):
         some_roots, some_texts = roots[at : at + _MOST_KEYS], texts[at : at + _MOST_KEYS]
@@ -137,7 +137,7 @@ def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
 def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str]]:
     """Return the roots and texts whose articles may have a different story after edits later than `number`.
 
-    Merged stories are separated only by undoing an edit, so only the stages around undone edits are compared.
+    Merged stories are separated only by undoing an edit, so comparing the stories around each undo suffices.
     """
     later = edits[number:]
     stages = {number, len(edits)} | {

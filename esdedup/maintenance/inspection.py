@@ -82,7 +82,7 @@ class Inspection:
             one_id: The id of the first article.
             other_id: The id of the second article; may equal `one_id`.
             profile: The profile for the comparison. None uses the profile of the articles' fingerprints.
-            overrides: The overrides with which the forest is fed, to show the text that is left out now.
+            overrides: The overrides of the process that feeds the forest, to show the text that is left out.
 
         Raises:
             ArticleNotFound: No article has one of the ids.
@@ -180,11 +180,11 @@ class Inspection:
     ) -> Iterator[Violation]:
         """Yield every violation of the forest's laws, in the forest and its articles.
 
-        Articles may be fed at the same time.
+        Articles may be added at the same time.
 
         Args:
             indices: Indices of articles that this forest assigned. If empty, only the forest is checked.
-            on_progress: Called with the number of nodes or articles in each step.
+            on_progress: Called with the number of nodes or articles in each batch.
         """
         index = self._found(indices)
         records = self._own_records(index, indices)

@@ -71,7 +71,7 @@ class Maintenance(Inspection):
 
         Args:
             dry_run: Only count these nodes, which needs no lease.
-            on_progress: Called with the number of nodes in each step.
+            on_progress: Called with the number of nodes in each batch.
 
         Raises:
             ForestAhead: The forest's time is in the future.
@@ -89,12 +89,12 @@ class Maintenance(Inspection):
         First, times in the future, caused by a clock that was ahead, are set back to the forest's last time
         before them. Next, missing nodes of articles are restored, with the articles' roots. Then each tree
         whose root has an older neighbour joins that neighbour's tree. Finally, articles get the root of their
-        node. A repair may reveal another violation, so these steps are repeated until none is left to repair.
+        node. A repair may reveal another violation, so this is repeated until nothing is left to repair.
 
         Args:
             indices: The indices of all articles that this forest assigned. If empty, only the forest is
                 repaired.
-            on_progress: Called with the number of nodes or articles in each step.
+            on_progress: Called with the number of nodes or articles in each batch.
 
         Returns:
             How many violations of each kind were repaired, as a `collections.Counter`.
@@ -142,7 +142,7 @@ class Maintenance(Inspection):
                 indices, or else 30 days.
             change_retention: Whether nodes may live for less time than before.
             lookup: How its owner finds nodes. None means the replaced forest's lookup, or else `memory`.
-            on_progress: Called with the number of articles in each step.
+            on_progress: Called with the number of articles in each batch.
 
         Returns:
             The number of nodes in the forest.

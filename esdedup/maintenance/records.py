@@ -273,7 +273,7 @@ class Records:
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Move articles that are routed by their root: write each to its new shard, then delete the old copy.
 
-        If this is interrupted in between, an article exists twice until this runs again.
+        If this is interrupted, some articles exist twice until it runs again.
         """
         if not roots:
             return 0

@@ -196,7 +196,7 @@ class Rebuild:
     on_progress: Callable[[int], None]
 
     def run(self) -> int:
-        """Rebuild the forest; return the number of its nodes. Errors as of `Maintenance.rebuild`."""
+        """Rebuild the forest; return the number of its nodes. Raises as `Maintenance.rebuild` does."""
         invalid: list[str] = []
         with self._emptied() as writer:
             audit = ArticleAudit(

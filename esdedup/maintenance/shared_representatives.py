@@ -33,8 +33,8 @@ class SharedRepresentative(pydantic.BaseModel, frozen=True):
     nodes: int
     examined: int
     trees: int
-    # The kind and sentence from which it was computed, in an article that has it; for a minhash, `sentence`
-    # is the article's first long sentence. None if there is no such article.
+    # Its kind, and the sentence from which it was computed in an article that has it; for a minhash,
+    # `sentence` is the article's first long sentence. None if there is no such article.
     kind: _Kind | None
     sentence: str | None
 

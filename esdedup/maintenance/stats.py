@@ -109,7 +109,7 @@ class Stats(pydantic.BaseModel, frozen=True):
     most_plausible_leaves: int
     implausible: tuple[ImplausibleCluster, ...]
     implausible_trees: int
-    # Representatives that random nodes of many trees share, such as those of a template's sentences.
+    # Representatives that many trees in a random sample share, such as those of a template's sentences.
     shared_by_trees: tuple[SharedRepresentative, ...]
     # The latest days of the forest's time.
     days: tuple[Day, ...]

@@ -248,7 +248,7 @@ def test_a_forest_behind_an_alias_is_omitted(es: Elasticsearch, index_name: Name
         assert (page.total_articles, page.not_set_up) == (5, (forest,))
     maintenance = Maintenance(es, forest=forest)
     for refused in (lambda name: list(maintenance.verify([name])), lambda name: Adoption(es, name)):
-        with pytest.raises(IndexNotReady, match=f"'{forest}' is a forest, .*leave it out, as 'a.,-{forest}'"):
+        with pytest.raises(IndexNotReady, match=f"'{forest}' is a forest, .*exclude it, with 'a.,-{forest}'"):
             refused(pattern)
         refused(f"{pattern},-{forest}")
     with Dedup(es, forest=forest) as dedup:

@@ -277,13 +277,13 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
 
 
 def _documents_from(number: int) -> Query:
-    """Return a search for the documents from a number on, and for `~learned`."""
+    """Return a search for the documents numbered from `number`, and for `~learned`."""
     either: list[Query] = [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]
     return {"query": {"bool": {"should": either}}, "seq_no_primary_term": True, "track_total_hits": False}
 
 
 def _latest_write(forest: str, *, first: int) -> Requests[tuple[Any, ...] | None]:
-    """Identify the latest write among the documents from a number on; None if there are none."""
+    """Identify the latest write of any document numbered from `first`; None if there is no document."""
     latest: Query = {"sort": [{"_seq_no": "desc"}], "size": 1, "_source": ["state.log"]}
     (answer,) = yield from search(forest, _documents_from(first) | latest)
     hits = answer["hits"]["hits"]

@@ -42,7 +42,7 @@ _MOST_SEEN = 1_000
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A process's claim to a forest; its fields are those of the lease document."""
+    """A process's claim to a forest, with the fields of the lease document."""
 
     token: str
     host: str

@@ -64,7 +64,7 @@ class BackgroundLoader:
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
         written = self._written = list[bytes]()
-        # The least `seen` of a live node, as of the last of these writes.
+        # The minimum `seen` of a live node after the last of these writes.
         since_ms = self._live_since_ms = [live_since_ms]
         self._ended = threading.Event()
         is_ended = self._ended.is_set
@@ -89,7 +89,7 @@ class BackgroundLoader:
         self._ended.set()
 
     def put(self, written: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Add a write to be loaded, and the least `seen` (inclusive) of a live node after that write."""
+        """Add a write to be loaded, and the minimum `seen` of a live node after that write."""
         self._live_since_ms[0] = live_since_ms
         self._written += written
 

@@ -213,7 +213,7 @@ class LogNodes:
         return (yield from self.leaves_by_root(live_since_ms)).get(root, 0)
 
     def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
-        """Count the leaves with at least this `seen`, by root; roots without leaves are left out."""
+        """Count the leaves last seen at `live_since_ms` or later, by root, leaving out roots without."""
         yield from self.update()
         leaves = (node for node in map(self._node, self._nodes) if not node.is_root)
         return collections.Counter(node.root for node in leaves if node.seen_ms >= live_since_ms)

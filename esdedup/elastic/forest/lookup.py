@@ -21,7 +21,7 @@ from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Nodes, State
 from esdedup.text.left_out import LeftOut
 from esdedup.text.parsed import left_out
 
-# The first round loads the nodes of content hashes, the second one the roots of those nodes.
+# The first round loads the nodes of content hashes, the second round loads the roots of these nodes.
 _ROUNDS = 2
 
 

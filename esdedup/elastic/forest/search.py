@@ -170,7 +170,7 @@ class NodeSearch:
         return self.count(live_leaves([root], live_since_ms))
 
     def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
-        """Count the leaves with at least this `seen`, by root; roots without leaves are left out."""
+        """Count the leaves last seen at `live_since_ms` or later, by root, leaving out roots without."""
         found: dict[str, int] = {}
         after: dict[str, Any] = {}
         query = {"bool": {"filter": [{"term": {"leaf": True}}, *live_filter(live_since_ms)]}}
@@ -192,7 +192,7 @@ class NodeSearch:
 
         Args:
             new_since_ms: The earliest time at which a new node was made; with NO_TIME, all nodes are new.
-            live_since_ms: The least `seen` (inclusive) of a live node.
+            live_since_ms: The minimum `seen` of a live node.
         """
         by_day: Query = {"calendar_interval": "day", "min_doc_count": 1}
         aggregations = {

@@ -31,7 +31,7 @@ class ForestStatus:
         return self.stored_aging or DEFAULT_AGING
 
     def live_since_ms(self, aging: Aging) -> int:
-        """Return the least `seen` (inclusive) of a live node; NO_TIME if all nodes are live."""
+        """Return the minimum `seen` of a live node; NO_TIME if all nodes are live."""
         return max(self.dead_before_ms, self.state.live_since_ms(aging))
 
 

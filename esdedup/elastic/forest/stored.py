@@ -52,7 +52,7 @@ class StoredPage(NamedTuple):
 
     # The content hash, 16 hex digits.
     page: str
-    # The id of the node that texts with this hash get; None if they get none.
+    # The id of the node of texts with this hash; None if these texts have no fingerprint.
     node: str | None
     # The forest's time when it was last seen, rounded up; NO_TIME if that was unknown.
     seen_ms: int
@@ -252,7 +252,7 @@ def search_body(
 
 
 def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
-    """Return filters for documents with at least this `seen`; none for NO_TIME, since all are live then."""
+    """Return filters for documents last seen at `live_since_ms` or later; none for NO_TIME: all are live."""
     return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
 
 

@@ -258,7 +258,7 @@ def print_similar(page: "SimilarPage") -> None:
 
 
 def print_articles(page: "SimilarPage") -> None:
-    """Print the articles of a cluster, or with a fingerprint, as a table."""
+    """Print the articles of a cluster, or the articles with a fingerprint, as a table."""
     rows = [((article.root or "")[:_ROOT_WIDTH], article) for article in page.rows]
     lines = [f"articles: {page.total:,}", *excerpt_lines(page)]
     _print_found("root", rows, lines, cursor=page.next)

@@ -113,7 +113,7 @@ def one_article(
     has_text: bool = False,
     further: Sequence[str] = (),
 ) -> Query:
-    """Return the search for the article with an id, or for the last to arrive of several.
+    """Return the search for the article with an id, or if several have it, for the last to arrive.
 
     Its text, which may be long, and `further` fields are read only with `has_text`.
     """
@@ -164,7 +164,7 @@ class StoredText:
     seq: int | None
     # The forest's time at its arrival, milliseconds since 1970.
     seen_ms: int | None
-    # Other indices behind the same name with an older article of that id.
+    # Other indices behind the same name with an older article with that id.
     also_in: tuple[str, ...] = ()
 
 

@@ -1,6 +1,6 @@
-"""Pages of similar articles: the articles of a cluster, with a fingerprint, or like a given text.
+"""Pages of similar articles: of a cluster, with a given fingerprint, or like a given text.
 
-The given text need not be indexed: the forest assigns it to a cluster like an article that arrives.
+The given text need not be indexed: it is assigned to a cluster like an arriving article.
 """
 
 import dataclasses
@@ -53,16 +53,16 @@ class Similarity:
         return cls(profile, signature_of(hit["_source"], fields))
 
     def articles(self, hits: list[Hit], fields: Fields) -> tuple[SimilarArticle, ...]:
-        """Return the articles of hits, each with how similar it is if that can be computed."""
+        """Return the articles of hits, each with its similarity if that can be computed."""
         return tuple(
             SimilarArticle(**queries.values_of(hit, fields), **measure)
             for hit, measure in zip(hits, self.measures(hits, fields), strict=True)
         )
 
     def most_different(self, hits: list[Hit], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
-        """Return the hit whose text differs most, and how similar it is; None if no hit can be compared."""
+        """Return the hit whose text differs most, and its similarity; None if no hit can be compared."""
         measured = [pair for pair in zip(hits, self.measures(hits, fields), strict=True) if pair[1]]
-        # The measures are of one profile: all are resemblances, or all are distances.
+        # All measures have the same profile, so they are all resemblances or all distances.
         return min(
             measured,
             key=lambda pair: pair[1].get("resemblance", 0.0) - pair[1].get("distance_bits", 0),
@@ -104,7 +104,7 @@ class ForestScope(Scope):
         SettingError: The forest's name is not a valid index name; or the overrides would have no effect.
     """
 
-    # None means the forest that the index stores, see `of_index`.
+    # None means the forest named by the index, see `of_index`.
     given_forest: str | None = None
     profile: Profile = DEFAULT
     overrides: Overrides = NO_OVERRIDES
@@ -142,8 +142,8 @@ def cluster(
     """Return the articles of a cluster, newest first.
 
     Args:
-        root: The cluster's root, or a former root, from before a migration or an edit, which means the
-            cluster that has most of its articles now.
+        root: The cluster's root, or a root from before a migration or an edit, which stands for the cluster
+            that now has most of its articles.
 
     Returns:
         A page without articles if none has this root. Similarity is not computed.
@@ -153,13 +153,13 @@ def cluster(
     ready = yield from scope.check(index)
     identity = [index, root]
     if ready.former_objects or ready.fields.cluster != ready.fields.root:
-        root = yield from _present_root(ready, root)
+        root = yield from _current_root(ready, root)
     query = queries.articles_of_root(root, fields=ready.fields)
     return (yield from _similar_page(ready, query, paging, root=root, identity=identity))
 
 
-def _present_root(ready: CheckedIndex, root: str) -> Requests[str]:
-    """Return the root that most articles of a former or present root have now."""
+def _current_root(ready: CheckedIndex, root: str) -> Requests[str]:
+    """Return the root that most articles of a previous or current root have now."""
     for field in (
         ready.fields.cluster,
         ready.fields.root,
@@ -276,11 +276,11 @@ def similar_to_text(
 ) -> Requests[SimilarPage]:
     """Return the articles of the cluster that a text would join if it arrived now, newest first.
 
-    The forest decides as it does for an article that is fed without `backfill`. Nothing is written.
+    The text is assigned like an article that is fed without `backfill`. Nothing is written.
 
     Args:
         text: Any text, indexed or not.
-        site: The site that it comes from, a name or an address, whose boilerplate is left out.
+        site: The site that it comes from, as a name or an address; the site's boilerplate is left out.
 
     Returns:
         A page whose root is None if the text would start a cluster of its own, or would get no
@@ -339,7 +339,7 @@ def left_out_of_text(
 
     Args:
         text: Any text, indexed or not, with or without markup.
-        site: The site that it comes from, a name or an address, whose boilerplate is left out.
+        site: The site that it comes from, as a name or an address; the site's boilerplate is left out.
         is_fresh: Update the copy first; if False, use it as it is.
 
     Raises:
@@ -369,7 +369,7 @@ def _check_text(text: str) -> None:
 
 
 def other_articles(ready: CheckedIndex, hit: Hit, *, other_sources: bool, with_itself: bool = False) -> Query:
-    """Return the query for the other articles of an article's cluster, or for all with `with_itself`."""
+    """Return the query for the other articles of an article's cluster; `with_itself` includes the article."""
     excluded: list[Query] = []
     source = value_of(hit["_source"], ready.fields.source) if other_sources else None
     if source is not None:

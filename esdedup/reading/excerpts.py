@@ -1,4 +1,4 @@
-"""Finds the clusters that quote a part of a story, and the story that it quotes; recognises placeholders."""
+"""Finds the clusters that quote a part of a story, and stories that are quoted; recognises placeholders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from esdedup.reading.scope import CheckedIndex
 from esdedup.sites import site_fields, site_of
 
 MAX_CLUSTERS_SHOWN = 20
-# The most clusters that are counted.
+# The maximum number of clusters that are counted.
 _MAX_COUNTED = 10_000
 # Clusters that each shard sends; the clusters shown and their counts are exact if no shard has more.
 _CLUSTERS_OF_A_SHARD = 200
@@ -27,7 +27,7 @@ def search_with_excerpts(
     part_of: str | None = None,
     has_part: str | None = None,
 ) -> Requests[tuple[list[Any], dict[str, Any]]]:
-    """Search, also for the excerpts of a root; return the answers to `bodies`, and fields of `StoryPage`."""
+    """Search, also for the excerpts of a root; return the results of `bodies`, and fields of `StoryPage`."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
@@ -58,7 +58,7 @@ def under_titles(fields: Fields) -> Query:
 
 
 def seems_placeholder(found: Any, fields: Fields) -> bool:
-    """Return whether a cluster is a placeholder, by the answer to `under_titles`."""
+    """Return whether a cluster is a placeholder, from the results of `under_titles`."""
     some, one = ([hit["_source"] for hit in found[name]["hits"]["hits"]] for name in ("some", "one"))
     watch = PlaceholderWatch()
     return any(
@@ -104,7 +104,7 @@ def excerpts_body(root: str, has_part: str | None = None, *, fields: Fields) -> 
 
 def articles_of_each(roots: Sequence[str], *names: str, fields: Fields) -> Query:
     """Return the search that, for each root and field, counts the articles and finds the first."""
-    # Buckets for these roots only.
+    # Create buckets for these roots only.
     some = {"size": max(1, len(roots)), "include": list(roots), "execution_hint": "map"}
     earliest = {"earliest": queries.first_hit("oldest", fields, queries.fields_read(fields))}
     found = {name: {"terms": {"field": name} | some, "aggs": earliest} for name in names}
@@ -127,7 +127,7 @@ def _excerpts(answer: Any, fields: Fields) -> Excerpts:
 
 
 def whole_body(root: str, part_of: str | None, *, fields: Fields) -> Query:
-    """Return the search for the first article of the story that a root quotes, `part_of` or a later one."""
+    """Return the search for the first article of the story that a root quotes: `part_of` or a later one."""
     by_root = {"field": fields.root, "size": _MAX_COUNTED, "execution_hint": "map"}
     return {
         "query": {"term": {fields.root: part_of} if part_of else {fields.has_part: root}},

@@ -1,4 +1,4 @@
-"""Explains whether and why two texts are near each other, and two indexed articles are in one cluster."""
+"""Explains why two texts are near each other or not, and two indexed articles are in one cluster or not."""
 
 import dataclasses
 import functools
@@ -45,10 +45,10 @@ def explain(
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
 
-    Boilerplate is left out as a new forest would leave it out, which has learned none yet.
+    Boilerplate is left out as in a new forest, which has learned none yet.
 
     Args:
-        one: The first text, with or without markup; a `RawPage` adds its site, and its address or id there.
+        one: The first text, with or without markup; a `RawPage` adds its site, and its address or id.
         other: The second text, treated as the later one.
         profile: The profile that determines fingerprints and thresholds.
         overrides: The passages that are declared boilerplate or text.
@@ -80,7 +80,7 @@ def explain_articles(
     Args:
         index: An index, alias or pattern; if several articles have the same id, the last to arrive is used.
         one_id: The id of the first article.
-        other_id: The id of the second article; may be the same.
+        other_id: The id of the second article; may equal `one_id`.
         in_index: The index to read the first article from, if several indices have its id.
         other_in_index: The index to read the second article from, if several indices have its id.
 
@@ -101,7 +101,7 @@ def explain_indexed(
     profile: Profile | None = None,
     forest_missing: str | None = None,
 ) -> Requests[IndexedExplanation]:
-    """Explain two articles, each given by its id and index (None means any).
+    """Explain two articles, each given by its id and index (None means any index).
 
     `profile` defaults to the one that they were fingerprinted with. `forest_missing` is the reason why the
     forest must not be read, or None.
@@ -165,7 +165,7 @@ def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
 
 
 def _profile_of(*articles: StoredText) -> Profile:
-    """Return the profile of the first article that has one, else the default."""
+    """Return the profile of the first article that has one, or the default profile."""
     article = next((each for each in articles if each.profile is not None), None)
     if article is None or article.profile is None:
         return DEFAULT

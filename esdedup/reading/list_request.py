@@ -33,7 +33,7 @@ SORTS: tuple[Sort, ...] = get_args(Sort)
 SORTS_BY_TIME = frozenset({"newest", "oldest"})
 SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc", "sources-desc", "rising"})
 MOST_SOURCES = 1_000
-"""The most sources that are counted for a cluster."""
+"""The maximum number of sources that are counted for a cluster."""
 ROOTS_IN_A_SEARCH = 60
 """Multiplied by `MOST_SOURCES`, this stays below Elasticsearch's limit on buckets."""
 
@@ -109,7 +109,7 @@ class ListRequest:
 
     @property
     def articles(self) -> Query:
-        """The query for matching articles with a root; in the sort ``rising``, only for recent ones."""
+        """The query for matching articles with a root; in the sort ``rising``, only for recent articles."""
         matching = queries.within(self.query, self.fields)
         if self.sort == "rising":
             matching["bool"]["filter"].append({"range": {self.fields.published: {"gte": _RECENTLY}}})
@@ -125,7 +125,7 @@ class ListRequest:
 
     @property
     def min_articles(self) -> int:
-        """The fewest articles that a cluster needs to get a row."""
+        """The minimum number of articles that a cluster needs to get a row."""
         return 1 + self.min_similar
 
     @property

@@ -1,4 +1,4 @@
-"""A page of the list with dedup: its sort finds articles, which become rows with counts."""
+"""Reads a page of the deduplicated list: the sort finds articles, which become rows with counts."""
 
 import dataclasses
 import itertools
@@ -37,12 +37,12 @@ def list_rows(
     size: PageSize = 20,
     after: str | None = None,
 ) -> Requests[Page]:
-    """Return a page of the list with dedup: one row for each cluster with a matching article.
+    """Return a page of the deduplicated list: one row for each cluster with a matching article.
 
     The counts of a row are exact on any number of shards and indices. The order by count is exact on
     one shard, and on several shards of one index with articles routed by root. Elsewhere, for example
-    behind an alias of several indices, where a cluster may lie in more than one of them, the order is
-    exact if the shards' answers prove it; `Page.order_exact` says whether it is.
+    behind an alias of several indices that may share clusters, the order is exact if the shards'
+    counts prove it; `Page.order_exact` says whether it is.
 
     Args:
         query: Any Elasticsearch query; None for all articles.
@@ -55,8 +55,8 @@ def list_rows(
             to the newest in sorts by count.
         min_similar: Leave out rows with fewer similar articles.
         min_sources: Leave out rows of clusters with fewer sources; at most 1,000.
-        dedup: False gives each article a row of its own, with the same counts.
-        details: Also return the details of each row: a snippet of its text with the searched words
+        dedup: False gives each article a row of its own, with the counts of its cluster.
+        details: Also return the details of each row: a snippet of its text with the search terms
             marked, and the earliest, the latest and the most different article of its cluster, its largest
             sources, and its spread over time. This takes two more requests, however many rows there are.
         arrived_since: Also count the articles that arrived after this moment, ISO 8601: in the cluster of
@@ -83,7 +83,7 @@ def list_rows(
     start = request.start()
     ready = yield from scope.check(index)
     if request.is_by_count and ready.is_routed_by_root:
-        # An alias cached some seconds ago could make an order by count seem exact although it is not.
+        # Read again: if an alias has just changed, old mappings could make an order by count seem exact.
         ready = yield from scope.check(index, is_fresh=True)
     field = ready.source_field
     if min_sources or request.sort == "sources-desc":
@@ -101,7 +101,7 @@ def list_rows(
         arrived = bodies.count_articles(request)
         arrived["query"]["bool"]["filter"].append(request.arrived_since)
         counts.append(arrived)
-    # Whether each cluster is on one shard; None until the first answer shows the number of shards.
+    # Whether each cluster is on one shard; None until the first response shows the number of shards.
     is_colocated = ready.is_routed_by_root or (None if len(ready.mappings) == 1 else False)
     first_count, counted = yield from _first_count(request, is_colocated=is_colocated is not False)
     result, answers = yield from carrying(
@@ -144,14 +144,14 @@ def list_rows(
 
 
 def _first_count(request: ListRequest, *, is_colocated: bool) -> Requests[tuple[list[Query], Any]]:
-    """Return the search for the number of rows to send with the first request, or its cached answer.
+    """Return the search that counts rows, to send with the first request, or its cached result.
 
     Searches for words match few articles, so their rows are counted; otherwise, rows are estimated.
     """
     if not request.dedup:
         return [], None
     if bodies.ranks_articles(request.query):
-        # Rows are counted again if the answers come from several shards.
+        # Rows are counted again if several shards respond.
         return [_count_of_few(request, is_colocated=is_colocated)], None
     body = estimate_rows(request, partitions=request.tuning.estimate_partitions)
     known = yield from recall(request.searched, body)
@@ -161,7 +161,7 @@ def _first_count(request: ListRequest, *, is_colocated: bool) -> Requests[tuple[
 def _counted(
     request: ListRequest, result: SortResult, counter: "_RowCounter"
 ) -> Requests[tuple[tuple[Row, ...], Any]]:
-    """Read what the rows show in one request; return the rows, and the answer for their total number."""
+    """Read the values of the rows in one request; return the rows, and the response about their number."""
     roots = list(dict.fromkeys(root for root, _ in result.rows))
     unknown = [root for root, hit in result.rows if hit is None]
     groups = [
@@ -201,7 +201,7 @@ class _RowCounter:
 
     request: ListRequest
     total_articles: int
-    # The answer to the search of `_first_count`; None if unusable.
+    # The response to the search of `_first_count`; None if unusable.
     first: Any
     # Whether each cluster is on one shard.
     is_colocated: bool
@@ -251,7 +251,7 @@ class _RowCounter:
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
     def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
-        """Return how many of `rows` rows pass the filters, an estimate if many, and whether it is exact."""
+        """Return how many of `rows` rows pass the filters, estimated if many, and whether that is exact."""
         request, tuning = self.request, self.request.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)

@@ -69,7 +69,7 @@ class Overview(Result, frozen=True):
     """Further keyword fields of the index, at most 8, languages first. A field whose values are nearly all
     different, such as an identifier, is left out unless one of its values is chosen."""
     uneven_fields: tuple[str, ...] = ()
-    """Fields that are not facets only because the indices behind the name map them differently, at most 8."""
+    """Fields that would be facets if the indices did not map them differently, at most 8."""
 
 
 def overview(

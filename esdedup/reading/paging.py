@@ -1,6 +1,6 @@
 """Pages of results by number or by cursor, and their limits.
 
-A cursor is text that says where the next page begins. The client sends it back; the server keeps no state.
+A cursor is a string that says where the next page begins. The client returns it; the server keeps no state.
 """
 
 import base64
@@ -15,10 +15,10 @@ from esdedup.elastic import limits
 from esdedup.errors import PageTooDeep, SettingError
 
 MAX_SIZE = 1_000
-"""The most rows, articles or sources on one page."""
+"""The maximum number of rows, articles or sources on one page."""
 
 MAX_INCLUDED = 20
-"""The most further fields that a request may include."""
+"""The maximum number of further fields that a request may include."""
 
 # Parameters that operations share are documented in their types.
 PageNumber = Annotated[int, "From 1; `page` times `size` is at most 10,000."]
@@ -42,9 +42,9 @@ class Cursor:
 
     # The number of the page, from 1.
     page: int = 1
-    # How many rows come before it.
+    # How many rows come before the page.
     offset: int = 0
-    # The sort values of the last row before it; None if the page is found by its offset.
+    # The sort values of the last row before the page; None if the page is found by its offset.
     place: list[Any] | None = None
 
     @property
@@ -57,7 +57,7 @@ class Cursor:
         return Cursor(page=self.page + 1, offset=self.offset + rows, place=place)
 
     def write(self, identity: Sequence[Any]) -> str:
-        """Return the cursor as text; `identity` has the JSON values that identify the list."""
+        """Return the cursor as a string; `identity` contains the JSON values that identify the list."""
         values = [_digest(identity), self.page, self.offset, self.place]
         return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 

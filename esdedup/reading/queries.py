@@ -19,7 +19,7 @@ Order = Literal["relevance", "newest", "oldest", "longest"]
 """An order of articles."""
 
 MAX_NAMESAKES = 10
-"""The most articles with the same id, in different indices, that are found."""
+"""The maximum number of articles with the same id, in different indices, that are found."""
 
 # A time in ISO 8601 whose offset has lost its plus sign.
 _LOST_PLUS = re.compile(r"(T\S+) (?=\d\d:?\d\d$)")
@@ -36,7 +36,7 @@ def first_and_last(fields: Fields) -> Query:
 
 
 def first_hit(by: Order, fields: Fields, read: Sequence[str]) -> Query:
-    """Return the aggregation for the first article in order, with the fields that are read of it."""
+    """Return the aggregation for the first article in order, with the fields in `read`."""
     return {"top_hits": {"size": 1, "sort": order(by, fields), "_source": list(read)}}
 
 
@@ -69,7 +69,7 @@ def within(query: Query | None, fields: Fields) -> Query:
 
 
 def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> int | None:
-    """Parse a time, in `zone` if it names none, as milliseconds since 1970; return None for an empty text.
+    """Parse a time, in `zone` if it names none, as milliseconds since 1970; return None for an empty string.
 
     A day means its first moment, or with `is_end` its last. A plus sign may have become a space, as in a URL.
     """
@@ -161,7 +161,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
 
 
 def articles_in(found: dict[str, Any], fields: Fields) -> Iterator[Article]:
-    """Yield the articles of an answer or an aggregation with hits."""
+    """Yield the articles of a response or an aggregation with hits."""
     return (Article(**values_of(hit, fields)) for hit in found["hits"]["hits"])
 
 

@@ -149,13 +149,13 @@ class _Ranking:
     ) -> Requests[tuple[list[dict[str, Any]], bool]]:
         """Count the roots of all shards exactly; return them, and whether their order is proved.
 
-        If `is_cut`, the answer may lack roots that shards sent.
+        If `is_cut`, the response may lack roots that shards sent.
         """
         names = [bucket["key"] for bucket in sent["buckets"]]
         answer = yield from self._search(self._of(names), size=min(depth, len(names)), from_shard=len(names))
         buckets = answer["aggregations"]["roots"]["buckets"]
         # A root that no shard sent has at most `doc_count_error_upper_bound` articles. A root that was sent
-        # but left out of the answer also has at most the last bucket's count, on the shards that sent it.
+        # but left out of the response also has at most the last bucket's count, on the shards that sent it.
         most_elsewhere = sent["doc_count_error_upper_bound"]
         if is_cut:
             most_elsewhere += sent["buckets"][-1]["doc_count"]
@@ -167,7 +167,7 @@ class _Ranking:
 
     @property
     def _least(self) -> int:
-        """The fewest articles of a ranked cluster; in `similar-asc`, smaller clusters would come first."""
+        """The minimum size of a ranked cluster; in `similar-asc`, smaller clusters would come first."""
         return 1 if self._is_descending else self.request.min_articles
 
     def _is_required(self, bucket: dict[str, Any]) -> bool:

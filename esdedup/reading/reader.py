@@ -1,6 +1,6 @@
 """`Reader` and `AsyncReader` read indices of articles. Neither takes the forest's lease.
 
-An operation is a generator that yields requests, receives their answers, and returns its result. A method of
+An operation is a generator that yields requests, receives the responses, and returns its result. A method of
 a reader runs an operation with its client, and has the operation's signature and docstring.
 """
 
@@ -33,7 +33,7 @@ _Result = TypeVar("_Result")
 
 
 class _Method(Generic[_Params, _Result]):
-    """A method of both readers that runs an operation: blocking in the one, async in the other."""
+    """A method of both readers that runs an operation: blocking in `Reader`, async in `AsyncReader`."""
 
     def __init__(self, operation: Callable[Concatenate[ForestScope, _Params], Requests[_Result]]) -> None:
         self._operation = operation
@@ -152,8 +152,8 @@ class Reader(_Reading):
 
         Args:
             client: Closed by the caller.
-            fields: The names of the articles' fields; by default those that an index stores, see `fields`.
-            forest: The forest's index; by default the name that an index stores, else ``esdedup-forest``.
+            fields: The names of the articles' fields; by default the names that an index stores (`fields`).
+            forest: The forest's index; by default the name that an index stores, or ``esdedup-forest``.
                 Only `similar_to_text`, `left_out` and `explain` use it.
             profile: The forest's profile, or its name; only these methods use it.
             overrides: The overrides of the process that feeds the forest; only these methods use them.

@@ -41,7 +41,7 @@ class Article(Result, frozen=True):
     arrived_at: str | None = None
     """When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible."""
     source: Any = None
-    """As stored in the article; a list if it has several."""
+    """As stored in the article; a list if it has several sources."""
     url: str | None = None
     included: dict[str, Any] | None = None
     """The fields requested by `source_includes`, by name, as stored; None if none were requested."""
@@ -52,15 +52,15 @@ class TextPart(Result, frozen=True):
 
     text: str
     is_match: bool
-    """Whether it is a searched word."""
+    """Whether it is a search term."""
 
 
 class Snippet(Result, frozen=True):
-    """An article's title and a part of its text, with the searched words marked."""
+    """An article's title and a part of its text, with the search terms marked."""
 
     title: tuple[TextPart, ...]
     text: tuple[TextPart, ...]
-    """About 180 characters around searched words, without markup; the beginning of the text if it has none of
+    """About 180 characters around search terms, without markup; the beginning of the text if it has none of
     them. An ellipsis shows where a sentence is cut off."""
 
 
@@ -99,7 +99,7 @@ class RowDetails(Result, frozen=True):
     latest: Article | None
     """The newest article of the cluster, matching or not."""
     most_different: SimilarArticle | None
-    """The article whose text differs most from the one shown, among at most 24 versions in the cluster; None
+    """The article whose text differs most from the row's text, among at most 24 versions in the cluster; None
     if there is no other text, or if texts cannot be compared."""
     largest_sources: tuple[SourceCount, ...]
     """The sources with the most articles of the cluster, at most 5; empty if it has only one article, or if
@@ -135,7 +135,7 @@ class Row(Article, frozen=True):
 
 
 class Page(Result, frozen=True):
-    """A page of the list with dedup."""
+    """A page of the deduplicated list."""
 
     rows: tuple[Row, ...]
     total_rows: int
@@ -143,9 +143,9 @@ class Page(Result, frozen=True):
     total_rows_exact: bool
     """True if `total_rows` is a count, false if it is an estimate."""
     total_articles: int
-    """All matching articles with a root, including those of clusters that filters leave out."""
+    """All matching articles with a root, including articles of clusters that filters leave out."""
     not_set_up: tuple[str, ...] = ()
-    """Indices behind the name that are not set up, and whose articles are left out."""
+    """Indices covered by the name that are not set up; their articles are left out."""
     not_enriched: int
     """Further matching articles that are in no row, because esdedup has not enriched them yet."""
     new_articles: int | None = None
@@ -159,7 +159,7 @@ class Page(Result, frozen=True):
     """The number of the page, from 1."""
     size: int
     sort: str
-    """The sort that was used: the one requested, or the default."""
+    """The sort that was used: the requested or the default sort."""
     next: str | None = None
     """The cursor of the next page; None on the last page. Sorts by relevance and by count end at row 10,000,
     as numbered pages do."""
@@ -184,7 +184,7 @@ class Excerpts(Result, frozen=True):
 
 
 class QuotedStory(Result, frozen=True):
-    """The cluster whose text contains that of another cluster."""
+    """The cluster whose text contains the text of another cluster."""
 
     root: str
     articles: int
@@ -201,16 +201,16 @@ class StoryPage(Result, frozen=True):
     excerpt_of: QuotedStory | None = None
     """The cluster that this one quotes a part of; None if it quotes none."""
     excerpts: Excerpts = Excerpts()
-    """The clusters that quote a part of it."""
+    """The clusters that quote a part of this one."""
     is_placeholder: bool = False
     """Whether it seems to be a short text that several sites serve in place of articles, with unrelated
     titles. An override can declare it boilerplate."""
     not_set_up: tuple[str, ...] = ()
-    """Indices behind the name that are not set up, and whose articles are left out."""
+    """Indices covered by the name that are not set up; their articles are left out."""
 
 
 class SimilarPage(StoryPage, frozen=True):
-    """Articles of a cluster, or with a fingerprint, newest first."""
+    """The articles of a cluster, or the articles with a fingerprint, newest first."""
 
     root_exact: bool = True
     """False if the cluster of a text was inferred from stored articles, because the forest's nodes are in the
@@ -259,11 +259,11 @@ class FullArticle(Article, frozen=True):
 
     text: str
     site: str | None = None
-    """The value of the articles' field for the site, if any; else the host of its address, or its source."""
+    """The value of the articles' field for the site; without one, the host of its address, or its source."""
     fingerprint: str | None = None
     """The fingerprint of its text, which is also the id of its node in the forest; None if it has none."""
     bands: tuple[str, ...] = ()
-    """The keys by which other texts find it; nearly identical texts share most of them."""
+    """The keys by which similar texts are found; nearly identical texts share most of them."""
     profile: str | None = None
     """The profile with which the fingerprint was computed."""
     seq: int | None = None

@@ -1,6 +1,6 @@
 """Reads the details of all rows of a page in two requests.
 
-Elasticsearch's highlighter finds the text around the searched words. It also marks words in markup, which
+Elasticsearch's highlighter finds the text around the search terms. It also marks words in markup, which
 readers do not see.
 """
 
@@ -34,8 +34,8 @@ _Item = TypeVar("_Item")
 _STEPS = 24
 # A cluster needs about 60 buckets, so this stays far below Elasticsearch's limit on buckets.
 _CLUSTERS_IN_A_SEARCH = 60
-# The most headlines in a search, and characters of each, so that their words stay below the limit of terms in
-# a query, 1,024 on a small server.
+# The maximum number of headlines in a search, and of characters of each, so that their words stay below the
+# limit on terms in a query, 1,024 on a small server.
 _HEADLINES_IN_A_SEARCH, _MOST_OF_A_HEADLINE = 10, 90
 _SOURCES = 5
 _VERSIONS = 24
@@ -48,7 +48,7 @@ _NAMESAKES, _NAMESAKES_SHOWN = 100, 3
 _LENGTH = 180
 # In a longer text, words are highlighted only in this many characters at the beginning.
 _MOST_ANALYSED = 100_000
-# Characters for private use, which published texts do not contain, mark the searched words.
+# Characters for private use, which published texts do not contain, mark the search terms.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARKS = re.compile(f"([{_BEGIN}{_END}])")
 # The punctuation that ends a sentence in various scripts, with closing quotes and brackets.
@@ -181,7 +181,7 @@ def _most_different(
 def _similar_articles(
     different: Mapping[_Place, tuple[queries.Hit, dict[str, Any]]], request: ListRequest
 ) -> Requests[dict[_Place, SimilarArticle]]:
-    """Read the most different versions, by the place of the article that each row shows."""
+    """Read the most different versions, by the index and id of the article that each row shows."""
     if not different:
         return {}
     ids = {hit["_id"] for hit, _ in different.values()}
@@ -257,7 +257,7 @@ def _cluster_name(number: int) -> str:
 
 
 def _aggregations(row: Row, source_field: str | None, fields: Fields) -> Query:
-    # Sorted by key, a selection of very many versions is independent of their content.
+    # Sort by key, so that the choice among too many versions does not depend on their content.
     by_fingerprint = {
         "field": fields.fingerprint,
         "size": _VERSIONS,

@@ -32,7 +32,7 @@ IndexName = Annotated[str, "An index, alias or pattern."]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """The sizes above which counts are estimated or reading stops. Tests use small ones."""
+    """The sizes above which counts are estimated or reading stops. Tests use small values."""
 
     # Up to this many matching articles, only the roots of matches are visited.
     few_articles: int = 10_000
@@ -41,7 +41,7 @@ class Tuning:
     # The number of partitions in that estimate, whose error is a few per cent.
     estimate_partitions: int = 8
     # A page sorted by time is cut short after reading this many articles, plus `read_articles_a_row` for each
-    # row up to its end; that takes some seconds. If most articles are reprints, a row needs about 4.
+    # row up to its end; that takes a few seconds. If most articles are reprints, a row needs about 4.
     read_articles: int = 20_000
     read_articles_a_row: int = 5
     # In larger indices, the newest articles are searched in a span of time that would contain `span_margin`
@@ -54,9 +54,9 @@ class Tuning:
     inspected_roots: int = 8_000
     # If the first roots do not prove the order by count, each shard next sends at least this many.
     first_roots: int = 1_000
-    # The most roots that all shards together send to prove an order.
+    # The maximum number of roots that all shards together send to prove an order.
     sent_roots: int = 300_000
-    # The most roots in one answer or query: one less than Elasticsearch's limit on buckets.
+    # The maximum number of roots in one response or query: one less than Elasticsearch's limit on buckets.
     max_roots: int = limits.MAX_BUCKETS - 1
 
 
@@ -65,7 +65,7 @@ class CheckedIndex:
     """The indices behind a name that are set up, and the properties that their mappings show."""
 
     name: str
-    # The name to search, or a list of these indices if others behind the name are not set up.
+    # The name to search, or a list of the indices that are set up if the name also covers others.
     index: str
     not_set_up: tuple[str, ...]
     # The names of the articles' fields.
@@ -151,7 +151,7 @@ class Scope:
     def check(self, index: str, *, is_fresh: bool = False) -> Requests[CheckedIndex]:
         """Check the indices behind a name; leave out those that are not set up, such as a forest.
 
-        Mappings may be some seconds old, unless `is_fresh`.
+        Mappings may be a few seconds old, unless `is_fresh`.
         """
         found = yield from mappings_of(index, is_fresh=is_fresh)
         mappings_then, ready = self._last.get(index, (None, None))
@@ -179,9 +179,9 @@ class Scope:
         return ready
 
     def fields_of(self, index: IndexName) -> Requests[Fields]:
-        """Return the names of the articles' fields: those given to the reader, else those the index stores.
+        """Return the names of the articles' fields: as given to the reader, or as stored in the index.
 
-        `setup` stores them. An index that stores none has the default names, those of ``Fields()``.
+        `setup` stores them. An index that stores no names has the default names, ``Fields()``.
 
         Raises:
             IndexNotReady: The index is missing, or several indices store different names.
@@ -265,7 +265,7 @@ def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tup
 
 
 def _chosen_by(name: str, mapping: Mapping[str, Any]) -> str | None:
-    """Return the field to filter by: itself, or the keyword subfield of a language; None if it has none."""
+    """Return the field to filter by: this field, or its keyword subfield if it is a language; else None."""
     if mapping.get("type") == "text" and is_language(name):
         name, mapping = f"{name}.{_SUBFIELD}", mapping.get("fields", {}).get(_SUBFIELD, {})
     can_be_chosen = (

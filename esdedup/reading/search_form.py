@@ -111,7 +111,7 @@ class SearchForm:
         return found
 
     def query(self, fields: Fields, filters: Sequence[Query] = ()) -> Query | None:
-        """Return the query for words, times, and further filters; None if there are none of these."""
+        """Return the query for words, times, and further filters; None if all are empty."""
         matched = list(filters)
         bounds = {
             "gte": moment_ms(self.since, self.zone),
@@ -166,7 +166,7 @@ def words(text: str, fields: Fields) -> Query:
             "fields": [f"{fields.title}^2", fields.text],
             "default_operator": "and",
             "flags": _OPERATORS,
-            # A field of another type than text matches none of the words.
+            # A field whose type is not text matches none of the words.
             "lenient": True,
         }
     }
@@ -192,7 +192,7 @@ def _phrased(piece: str) -> str:
     if after.startswith("*") or any(sign in word for sign in r"|+()*\""):
         return piece
     if _IDEOGRAPH.fullmatch(word):
-        # In Chinese that is indexed as bigrams, a single character is only found as a prefix.
+        # If Chinese is indexed as bigrams, a single character is found only as a prefix.
         return f"{before}{word}*{after}"
     is_cut = len(word) > 1 and not (word.isalnum() and word.isascii())
     return f'{before}"{word}"{after}' if is_cut else piece

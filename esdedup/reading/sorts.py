@@ -3,7 +3,7 @@
 For sorts by relevance, Elasticsearch collapses the matches to the best one of each cluster.
 
 For sorts by time, articles are read in order of time, and the first of each cluster becomes a row. Collapsing
-would visit every match for each page; this visits about as many articles as the page has rows. It needs no
+would visit every match for each page; reading visits about as many articles as the page has rows. It needs no
 record of earlier pages: an article becomes a row if it is the first match of its cluster, and a single search
 checks that for all clusters on the page. Therefore cursors reach any depth. If few articles become rows
 (because of `min_similar`, or reprints of earlier rows), a page is cut short before the whole index has been
@@ -23,7 +23,7 @@ from esdedup.reading.queries import Hit, aggregation, first_and_last, place_of, 
 from esdedup.reading.ranking import ranked
 
 _MAX_CHUNK = 5_000
-# The next chunk excludes the clusters with the most articles read so far, at most this many.
+# The maximum number of clusters that the next chunk excludes: those with the most articles read so far.
 _MAX_EXCLUDED = 1_000
 
 
@@ -40,7 +40,7 @@ def _by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     body_of = bodies.first_of_each_root if request.dedup else bodies.articles
     # If filters leave out rows, find the rows of earlier pages too, to skip them.
     skipped, first = (start.offset, 0) if request.is_filtered else (0, start.offset)
-    # One extra row shows whether there is a next page. At Elasticsearch's limit there is none.
+    # One extra row shows whether there is a next page; beyond Elasticsearch's limit, there is none.
     needed = skipped + request.paging.size + 1
     rows: list[Hit] = []
     chunk, is_last = min(needed, limits.MAX_HITS - first), False
@@ -143,7 +143,7 @@ class _TimeReader:
         articles = span["hits"]["total"]["value"]
         if first_ms is None or articles < tuning.spanned_articles:
             return None
-        # Count back from the present if `last_ms` is later: few articles have dates in the future.
+        # Count back from the current time if `last_ms` is later: few articles have dates in the future.
         until_ms = min(last_ms, (yield from clock_ms())) if self.place is None else self.place[0]
         since_ms = until_ms - tuning.span_margin * self.chunk * (last_ms - first_ms) / articles
         return int(since_ms) if first_ms < since_ms else None

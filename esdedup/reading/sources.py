@@ -15,9 +15,9 @@ from esdedup.reading.paging import PageNumber, PageSize, Paging
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import IndexName, Scope
 
-# The most sources of one cluster that are grouped.
+# The maximum number of sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
-# The longest text to search names for: each character takes up to 5 of the 1,000 in a regular expression.
+# The maximum length of `containing`: a character takes up to 5 of a regular expression's 1,000.
 _LONGEST_PART = 100
 
 
@@ -38,7 +38,7 @@ def sources(
     Raises:
         SettingError: A value is invalid, or the source field is text, which cannot be grouped.
     """
-    # Checks the depth; sources have numbered pages only.
+    # Check the depth; sources have numbered pages only.
     Paging(page=page, size=size).start([], is_endless=False)
     ready = yield from scope.check(index)
     hit = yield from find_article(ready, article_id, in_index=in_index)
@@ -80,8 +80,8 @@ def source_names(
     """Return the names of the sources with the most articles, in alphabetical order.
 
     Args:
-        containing: Return only names that contain this, ignoring case; at most 100 characters.
-        size: The most names to return, 1 to 65,536.
+        containing: Return only names that contain this string, ignoring case; at most 100 characters.
+        size: The maximum number of names to return, 1 to 65,536.
 
     Raises:
         SettingError: The size is out of range, or the name of the index is empty.
@@ -145,7 +145,7 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
 
 
 def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields: Fields) -> Query:
-    """Return the search for each source's earliest article and times; None means articles without one."""
+    """Return the search for each source's earliest article and times; the name None means no source."""
     earliest = queries.first_hit("oldest", fields, queries.with_signature(fields))
     each = {**queries.first_and_last(fields), "earliest": earliest}
     filters: list[Query] = [

@@ -1,4 +1,4 @@
-"""Decides why two indexed articles are in one cluster or not, from all known facts about them. Pure."""
+"""Determines why two indexed articles are in one cluster or not, from all known facts about them. Pure."""
 
 import enum
 import math
@@ -45,7 +45,7 @@ class RootComparison(pydantic.BaseModel, frozen=True):
     nearest_bits: int
     # None if the profile does not compare whole texts.
     whole_texts: WholeTextComparison | None
-    # How the article may join it; None if it may not.
+    # How the article may join the cluster; None if it may not.
     way: Way | None
 
 
@@ -126,7 +126,7 @@ def outcome(
     gap_ms: int | None,
     retention_ms: int | None,
 ) -> Outcome:
-    """Decide why two articles are in one cluster or not; `gap_ms` is the time between their arrivals."""
+    """Determine why two articles are in one cluster or not; `gap_ms` is the time between their arrivals."""
     if (one.index, one.id) == (other.index, other.id):
         return Outcome.SAME_ARTICLE
     if one.root is None or other.root is None:
@@ -230,7 +230,7 @@ OUTCOMES = {
         "--profile to see why."
     ),
     Outcome.TEXT_CHANGED: translatable(
-        "{clusters}, although the comparison of the present texts says otherwise: the text of "
+        "{clusters}, although the comparison of the current texts says otherwise: the text of "
         "{changed} has changed since it was fingerprinted."
     ),
     Outcome.FAR_FROM_ROOT: translatable(
@@ -269,7 +269,7 @@ def facts(
     number: Callable[[float], str] = "{:,}".format,
     percent: Callable[[float], str] = "{:.0%}".format,
 ) -> Iterator[tuple[str, str]]:
-    """Yield names and values of what was measured on two texts, A and B."""
+    """Yield the names and values of the measurements on two texts, A and B."""
     _, whole = gettext, comparison.whole_texts
     one, other, pairs = comparison.one, comparison.other, comparison.pairs
     if pairs:

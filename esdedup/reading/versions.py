@@ -13,9 +13,9 @@ from esdedup.reading.queries import Hit, articles_in, fields_read, number_of_unr
 from esdedup.reading.results import Article, Result, SimilarArticle, StoryPage
 from esdedup.reading.scope import IndexName, Scope
 
-# The most texts that are counted.
+# The maximum number of texts that are counted.
 _MAX_COUNTED = 10_000
-# The most further articles that are returned for each text.
+# The maximum number of further articles that are returned for each text.
 _COPIES_SHOWN = 20
 
 TimeOrder = Literal["oldest", "newest"]
@@ -70,7 +70,7 @@ def versions(
             ``newest`` returns the text with the latest article first, each shown by its latest article.
     """
     if sort not in get_args(TimeOrder):
-        raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")
+        raise SettingError(f"there is no sort {sort!r} of versions; choose oldest or newest")
     start = Paging(page=page, size=size).start([], is_endless=False)
     ready = yield from scope.check(index)
     hit = yield from find_article(ready, article_id, in_index=in_index)

@@ -22,7 +22,7 @@ PREFIX = f"{ROOT}/v1"
 MAX_FACET_VALUES = 40
 MAX_TEXT = MAX_TEXT_LENGTH
 """The longest text that can be looked up, in characters: no more is fingerprinted by default."""
-DESCRIPTION = f"""The size of answers is limited. A title, source, time or address longer than {MAX_VALUE:,}
+DESCRIPTION = f"""The size of responses is limited. A title, source, time or address longer than {MAX_VALUE:,}
 characters, or a text longer than {MAX_SHOWN_TEXT:,}, is cut off and ends in “…”. Elasticsearch has
 the whole article: `GET INDEX/_doc/ID`."""
 
@@ -34,7 +34,7 @@ class Text(BaseModel):
 
     text: Annotated[str, Field(max_length=MAX_TEXT, examples=["The harbour council voted on Monday to …"])]
     site: Annotated[str | None, Field(max_length=MAX_VALUE, examples=["news.example"])] = None
-    """The site that the text comes from, a name or an address, whose boilerplate is left out."""
+    """The site that the text comes from, as a name or an address; its boilerplate is left out."""
 
 
 class SourceNames(Result, frozen=True):
@@ -47,7 +47,7 @@ class MarkedArticle(FullArticle, frozen=True):
     """An article with its text, and the boilerplate in it."""
 
     left_out: LeftOut | None
-    """The boilerplate that a fingerprint of this text would leave out now; at most the first 1,000 places."""
+    """The boilerplate that a fingerprint of this text would leave out now; at most the first 1,000 spans."""
     left_out_unknown: str | None
     """The reason why `left_out` is unknown; null if it is known."""
 
@@ -71,7 +71,7 @@ InIndex = Annotated[
     OptionalText,
     Query(
         alias="index",
-        description="The index to read the article from, if several behind the served name have this id.",
+        description="The index to read the article from, if several indices have this id.",
     ),
 ]
 _Includes = Annotated[SourceIncludes, Field(examples=[["author"]])]
@@ -88,7 +88,7 @@ class Paged(ParameterModel):
 
 
 class ArticlesParameters(Paged):
-    """The parameters of the articles of a cluster, or with a fingerprint."""
+    """The parameters for the articles of a cluster, or the articles with a fingerprint."""
 
     root: OptionalText = None
     """The root of a cluster."""
@@ -138,10 +138,10 @@ class SourcesParameters(OfStory):
 
 
 class SourceNamesParameters(ParameterModel):
-    """The parameters of names of sources."""
+    """The parameters for searching the names of sources."""
 
     containing: Annotated[str, Field(max_length=100)] = ""
-    """Return only names that contain this, ignoring case."""
+    """Return only names that contain this string, ignoring case."""
     size: _Size = 20
 
 
@@ -177,7 +177,7 @@ async def overview(context: ContextDep, form: Annotated[Form, Query()]) -> Overv
     )
 
 
-@router.get("/source-names", summary="The names of sources that contain a text")
+@router.get("/source-names", summary="The names of sources that contain a given string")
 async def source_names(context: ContextDep, query: Annotated[SourceNamesParameters, Query()]) -> SourceNames:
     """Returns the sources with the most articles in the whole index."""
     return bounded(SourceNames(names=await context.reader.source_names(context.index, **query.model_dump())))
@@ -185,7 +185,7 @@ async def source_names(context: ContextDep, query: Annotated[SourceNamesParamete
 
 @router.get("/article", summary="One article with its text", responses=NOT_FOUND)
 async def article(context: ContextDep, query: Annotated[OneArticle, Query()]) -> MarkedArticle:
-    """If several indices behind the served name have this id, returns the article that arrived last."""
+    """If several indices have this id, returns the article that arrived last."""
     found = await context.reader.article(context.index, **query.model_dump())
     left_out = await context.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
@@ -210,7 +210,7 @@ async def sources(context: ContextDep, query: Annotated[SourcesParameters, Query
     return bounded(await context.reader.sources(context.index, **query.model_dump()))
 
 
-@router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
+@router.get("/articles", summary="The articles of a cluster, or the articles with a fingerprint")
 async def articles(context: ContextDep, query: Annotated[ArticlesParameters, Query()]) -> SimilarPage:
     """Returns the newest first. Give either a root or a fingerprint, as stored in an article."""
     root, fingerprint, reader = query.root, query.fingerprint, context.reader

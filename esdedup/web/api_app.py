@@ -18,21 +18,21 @@ from esdedup.web.errors import error_answer, problem_of
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import answering_head, limited, tagged
 
-# A smaller answer fits into one packet.
+# A smaller response fits into one packet.
 _MIN_PACKED_BYTES = 1_400
 # The highest compression level that saves more time than it takes in a local network.
 _PACKING = 4
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
-# FastAPI describes its own answer to invalid parameters; this application answers with 400.
+# FastAPI describes its own response to invalid parameters; this application responds with 400.
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
-# Parameters that were removed, and their replacements. Ignoring one silently would show another list.
+# Parameters that were removed, and their replacements. If they were ignored, another list would be shown.
 _REMOVED = {
     "counting": "sorts by count compare whole clusters",
-    "only": "min_similar=1 shows only rows with similar articles, sort=similar-asc begins with those without",
+    "only": "min_similar=1 shows only rows with similar articles, sort=similar-asc begins with all others",
 }
 
-# Paths whose answers begin with the first row, or at `after`, and have no parameter `page`.
+# Paths whose responses begin with the first row, or at `after`, and have no parameter `page`.
 _FROM_THE_FIRST = "/export."
 
 
@@ -41,7 +41,7 @@ def create_api(
     *,
     problem_of: Callable[[Request, Exception], Problem] = problem_of,
 ) -> FastAPI:
-    """Return an application of the JSON API alone; it answers an `EsdedupError` that `context_of` raises."""
+    """Return an application of the JSON API alone; it reports an `EsdedupError` that `context_of` raises."""
     app = with_routes([api.router])
     app.state.context_of = context_of
     add_layers(app, problem_of=problem_of)
@@ -73,7 +73,7 @@ def with_routes(
 
 
 def add_layers(app: FastAPI, *, problem_of: Callable[[Request, Exception], Problem] = problem_of) -> None:
-    """Answer errors, limit requests, answer HEAD, compress answers, and tag them."""
+    """Report errors, limit requests, answer HEAD, compress responses, and tag them."""
     handle_errors(app, error_answer, problem_of=problem_of)
     # The middleware added last is the outermost.
     app.add_middleware(tagged)
@@ -83,7 +83,7 @@ def add_layers(app: FastAPI, *, problem_of: Callable[[Request, Exception], Probl
 
 
 async def _check_parameters(request: Request) -> None:
-    """Refuse parameters that would be silently ignored: repeated ones, and those that the API does not have.
+    """Refuse parameters that would be silently ignored: repeated and unknown parameters.
 
     Pages, feeds and files ignore unknown parameters, since services that share links add some.
     """
@@ -105,7 +105,7 @@ async def _check_parameters(request: Request) -> None:
 
 
 def _correct(description: dict[str, Any]) -> None:
-    """Correct a description in place: describe problems, remove unused answers, and add examples."""
+    """Correct a description in place: describe problems, remove unused responses, and add examples."""
     schemas: dict[str, Any] = description["components"]["schemas"]
     schemas[ProblemDetails.__name__] = ProblemDetails.model_json_schema()
     for name in _UNUSED:

@@ -31,7 +31,7 @@ from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 # As often as Elasticsearch refreshes an index by itself, so looking up texts causes no more refreshes.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
-# Added to the time limit of an answer.
+# Added to the time limit for a response.
 _MARGIN_S = 5.0
 _PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
 _ROUTERS = [api.router, comparison.api_router, editing.api_router, *(each.router for each in _PAGES)]
@@ -55,14 +55,14 @@ def create_app(
     """Return an application that shows one index. Its links begin with the root path of the server.
 
     Args:
-        client: Closed when the application ends.
+        client: Closed when the application stops.
         index: An index, alias or pattern.
-        fields: The names of the articles' fields; by default those that the index stores.
+        fields: The names of the articles' fields; by default the names that the index stores.
         forest: As for `AsyncReader`; used to look up texts, and to mark boilerplate in articles.
         profile: The forest's profile.
         overrides: The overrides of the process that feeds the forest.
         hosts: The names under which the application is reached, besides localhost and IP addresses.
-        origins: The origins of other sites whose pages may read the same answers as programs (CORS), such as
+        origins: The origins of other sites whose pages may read responses as programs do (CORS), such as
             ``https://desk.example``; ``*`` allows all.
         time_zone: The time zone for programs, and for visitors whose browser does not name one.
         ask_owner: Asks the forest's owner, if it is in this process, how it would assign a text.
@@ -121,7 +121,7 @@ def create_app(
         foreign=translatable("pages of other sites may only link to this one"),
         origins=origins,
     )
-    # Outside the application, whose middleware does not see the answer to an unexpected error.
+    # Wrap the application, whose own middleware does not see the response to an unexpected error.
     return with_headers(
         _with_cors(app, origins) if origins else app, has_thumbnails=thumbnail_field is not None
     )
@@ -133,7 +133,7 @@ def api_description() -> dict[str, Any]:
 
 
 def _with_cors(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
-    """Let pages of some origins read the answers to requests that carry no cookies or credentials."""
+    """Let pages of some origins read the responses to requests that carry no cookies or credentials."""
     return CORSMiddleware(
         app,
         allow_origins=list(origins),

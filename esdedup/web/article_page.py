@@ -14,10 +14,10 @@ from esdedup.web.rendering import render
 from esdedup.web.shown_text import shown_text
 
 View = Literal["oldest", "newest", "source"]
-"""How the articles of a story are shown: in one of two orders of time, or by source."""
+"""How the articles of a story are shown: by time in either order, or by source."""
 
 LONGEST_LISTED = 16_000
-"""The longest query of a list to link back to; the searched words may take most of it."""
+"""Maximum length of the query string in the link back to the list; most of it may be search terms."""
 _VERSIONS_ON_A_PAGE = 20
 _SOURCES_ON_A_PAGE = 24
 

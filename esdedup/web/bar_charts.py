@@ -1,7 +1,7 @@
 """Articles over time as bars. Pure.
 
-In a list, bars are links that filter by time; in a cluster, the first and the largest bar are labelled; in a
-row, they are a tiny curve.
+Above a list, bars are links that filter by time; on an article's page, the first and the largest bar are
+labelled; in a row of the list, bars form a tiny curve.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Histogram:
-    """The same bars twice, for wide and for narrow windows."""
+    """Bars for wide windows, and wider bars of several steps for narrow windows."""
 
     width: int
     height: int
@@ -87,7 +87,7 @@ class Drawing:
 
 
 def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogram | None:
-    """Draw articles over time; None if they fit in one step, or lie outside the calendar."""
+    """Draw articles over time; None if they fit in one step, or have years that `datetime` lacks."""
     steps = timeline.steps
     if len(steps) < 2 or "T" not in steps[0].start or "T" not in steps[-1].end:
         return None
@@ -111,7 +111,7 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
 
 
 def draw(timeline: Timeline, language: Language) -> Drawing | None:
-    """Draw a timeline; None if it has fewer than two steps, or times outside the calendar."""
+    """Draw a timeline; None if it has fewer than two steps, or years that `datetime` lacks."""
     steps = timeline.steps
     if len(steps) < 2 or "T" not in steps[0].start or "T" not in steps[-1].start:
         return None
@@ -153,7 +153,7 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
 
 
 def curve(counts: Sequence[int]) -> str:
-    """Return bars of counts as the path of an SVG; empty without counts."""
+    """Return bars of counts as the path of an SVG; empty if all counts are 0."""
     if not any(counts):
         return ""
     step, most = CURVE_WIDTH / len(counts), max(counts)

@@ -38,7 +38,7 @@ _REASONS = {
     Rule.OTHER_FIGURES: translatable("Their wording is similar enough, but they differ in too many figures."),
     Rule.OTHER_NAMES: translatable("They are the same form, filled in with different names."),
 }
-"""For each rule, the sentence that readers see if it decided."""
+"""The sentence that readers see for each rule."""
 
 Place = Annotated[str, Query(min_length=1)]
 
@@ -92,7 +92,7 @@ async def explanation(
     language = language_of(context)
     found = await context.reader.explain(context.index, id, other, in_index=index, other_in_index=other_index)
     response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})
-    # The annotated model determines the fields of the answer.
+    # The annotated model determines the fields of the response.
     return bounded(explained(found, language))
 
 

@@ -1,4 +1,4 @@
-"""The context of a request: the served index, its reader, the time zone and the editor.
+"""The context of a request: the index, its reader, the time zone and the editor.
 
 Learned boilerplate is read in the background, so that visitors need not wait for it.
 """
@@ -22,7 +22,7 @@ from esdedup.reading.scope import LANGUAGE_FIELDS
 from esdedup.text.left_out import LeftOut
 from esdedup.times import zone_named
 
-# How long a visitor waits for an update; the first one takes many seconds for a large forest.
+# How long a visitor waits for an update; the first update takes many seconds for a large forest.
 _LONGEST_WAIT_S = 1.0
 # As often as Elasticsearch refreshes an index by itself.
 _UPDATE_INTERVAL_S = 1.0
@@ -84,7 +84,7 @@ class FreshMarking(Marking):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Context:
-    """A request, the served index, and its reader."""
+    """A request, the index that is shown, and its reader."""
 
     request: Request
     reader: AsyncReader
@@ -100,7 +100,7 @@ class Context:
 
     @functools.cached_property
     def zone(self) -> ZoneInfo:
-        """The zone of days, and of times without one: that of the query, else of the cookie, if valid."""
+        """The zone of days, and of times without a zone: from the query, else from the cookie, if valid."""
         for name in (self.request.query_params.get("time_zone"), self.request.cookies.get(ZONE_COOKIE)):
             with contextlib.suppress(SettingError):
                 if name:

@@ -34,11 +34,11 @@ from esdedup.web.guards import UNKEPT
 from esdedup.web.languages import calendar_time
 
 MAX_EXPORTED = MAX_HITS
-"""The most rows of an export: as many as numbered pages reach. Reading them takes some seconds."""
+"""The maximum number of rows of an export, as for numbered pages. Reading them takes a few seconds."""
 _MAX_EXPORTED_BYTES = 8_000_000
-"""The size at which an export ends: a row has about 300 bytes, but may have many further fields."""
+"""The size at which an export is cut off: a row has about 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
-# Limits concurrent exports, which take long, so that pages are still served.
+# Limits concurrent exports, which take a long time, so that pages are still served.
 _EXPORTS = asyncio.Semaphore(2)
 _COLUMNS = (
     *("root", "similar", "matching", "sources", "first", "last"),
@@ -61,7 +61,7 @@ class ExportForm(PageForm):
     """The parameters of an export, which are those of the list."""
 
     size: Annotated[int, Field(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED
-    """The most rows to export."""
+    """The maximum number of rows to export."""
 
 
 _Exported = Annotated[ExportForm, Query()]
@@ -167,7 +167,7 @@ async def _export(
             if found.next is None or count >= form.size or len(body) >= _MAX_EXPORTED_BYTES:
                 break
             options["after"] = found.next
-    # The served name may contain stars and commas.
+    # The index may be a pattern or a list of names, with stars and commas.
     what = re.sub("[^A-Za-z0-9]+", "-", context.index).strip("-") or "articles"
     about = "" if found.total_rows_exact else "about-"
     name = f"{what}-{count}-of-{about}{found.total_rows}.{media_type.rpartition('/')[2]}"

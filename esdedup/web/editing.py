@@ -91,7 +91,7 @@ async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
 
 @router.post("/edit")
 async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectResponse:
-    """Make the edit of a form, and redirect to the article, the list, or the page of edits."""
+    """Make the edit that a form requests, and redirect to the article, the list, or the page of edits."""
     sent = await submitted_form(context.request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
     request: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}

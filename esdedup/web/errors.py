@@ -1,4 +1,4 @@
-"""Answers to errors: problem details for programs, a page for people."""
+"""Responses to errors: problem details for programs, a page for people."""
 
 import dataclasses
 import logging
@@ -33,7 +33,7 @@ log = logging.getLogger("esdedup")
 
 
 def error_answer(scope: Scope, problem: Problem) -> Response:
-    """Return the answer for an error: a page, or problem details under the paths of programs."""
+    """Return the response to an error: a page, or problem details under the paths of programs."""
     if _path(scope).startswith(_OF_PROGRAMS):
         return problem.response()
     # Imported here, because the API alone needs no templates.
@@ -50,7 +50,7 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
 
 
 def problem_of(request: Request, error: Exception) -> Problem:
-    """Return the problem to answer an error with, which discloses no addresses."""
+    """Return the problem to report for an error, which discloses no addresses."""
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
         if _path(request.scope).startswith(api.ROOT):
             return Problem.of(404, "no_such_endpoint", "there is no such endpoint; see the API's description")

@@ -17,13 +17,13 @@ from esdedup.times import zone_named
 from esdedup.web.context import Context
 
 MAX_SIZE = 100
-"""The most rows, articles or sources on one page."""
+"""The maximum number of rows, articles or sources on one page."""
 Parameters = dict[str, Any]
-"""The parameters of a list, as in its address; those without a value are left out."""
+"""The parameters of a list, as in its address; parameters without a value are left out."""
 MAX_VALUES = 100
-"""The most values of one parameter."""
+"""The maximum number of values of one parameter."""
 
-# The most fields of a submitted form: one for each row of a page, and some more.
+# The maximum number of fields of a submitted form: one for each row of a page, and some more.
 _MOST_FIELDS = MAX_SIZE + 16
 _OF_SEARCH = {"since", "until", "source", "where"}
 _OF_PAGES = {"compact", "since_time", "until_time"}
@@ -85,7 +85,7 @@ class Form(ParameterModel):
         str, Field(examples=["Asia/Shanghai"]), AfterValidator(lambda name: name and zone_named(name).key)
     ] = ""
     """The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of
-    the pages, else that of the server."""
+    the pages, or the server's zone."""
     source: Annotated[list[str], Field(max_length=MAX_VALUES), AfterValidator(_each_once)] = []
     """Only articles from this source; repeat the parameter to allow several sources."""
     where: Annotated[
@@ -106,7 +106,7 @@ class Form(ParameterModel):
     dedup: bool = True
     """False gives each article a row of its own."""
     details: bool = False
-    """Also return a snippet of each row's text with the searched words marked, and the earliest, latest and
+    """Also return a snippet of each row's text with the search terms marked, and the earliest, latest and
     most different article of its cluster, its largest sources, and its spread over time."""
     source_includes: Annotated[SourceIncludes, Field(examples=[["author", "section"]])] = []
     arrived_since: str = ""
@@ -195,7 +195,7 @@ _TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")
 
 
 class SubmittedForm(PageForm):
-    """The parameters of the list page as its form sends them, with days apart from times of day."""
+    """The parameters of the list page as its form sends them, with days separate from times of day."""
 
     since_time: _TimeOfDay = ""
     until_time: _TimeOfDay = ""

@@ -14,13 +14,13 @@ from esdedup.text.left_out import LeftOut, Span
 from esdedup.times import iso, time_ms
 
 MAX_VALUE = 1_000
-"""The most characters of a title, source, time or address; cursors and ids are shorter."""
+"""The maximum number of characters of a title, source, time or address; cursors and ids are shorter."""
 MAX_SHOWN_TEXT = MAX_TEXT_LENGTH
-"""The most characters shown of an article's text; by default, no more are fingerprinted."""
+"""The maximum number of characters shown of a text; by default, no more are fingerprinted."""
 MAX_ENTRIES = 1_000
-"""The most entries of a list: a page has no more articles, and an enriched article no more keys."""
+"""The maximum number of entries of a list: a page of results and the keys of an article have no more."""
 MAX_SPANS = 1_000
-"""The most places marked as boilerplate in a text; a text that consists of menus has some hundreds."""
+"""The maximum number of spans marked in a text; a text that consists of menus has a few hundred."""
 
 _Result = TypeVar("_Result", bound=Result)
 
@@ -85,7 +85,7 @@ def address(path: str, **parameters: object) -> str:
 
 
 def article_address(served: str, article: Article, **parameters: object) -> str:
-    """Return the address of an article's page; it names the index if that is not the served one."""
+    """Return the address of an article's page; it names the index unless that is `served`."""
     index = None if article.index == served else article.index
     return address("/article", id=article.id, index=index, **parameters)
 

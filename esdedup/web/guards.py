@@ -1,9 +1,9 @@
-"""Middleware: headers, limits, complete bodies, entity tags, and answers to HEAD.
+"""Middleware: headers, limits, complete bodies, entity tags, and responses to HEAD.
 
-Any answer may change: a cluster grows with new articles, an article may be indexed again, and the forest
-learns boilerplate. So caches must validate every answer (``no-cache``); an entity tag saves the transfer, but
-not the search. Answers are ``private``, so that a proxy that authenticates visitors does not send the answer
-for one visitor to another.
+Any response may change: a cluster grows with new articles, an article may be indexed again, and the forest
+learns boilerplate. So caches must validate every response (``no-cache``); an entity tag saves the transfer,
+but not the search. Responses are ``private``, so that a proxy that authenticates visitors does not send one
+visitor's response to another visitor.
 """
 
 import hashlib
@@ -29,21 +29,21 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 MAX_REQUESTS = 32
-"""The most concurrent requests; more would not make Elasticsearch faster."""
+"""The maximum number of concurrent requests; more would not make Elasticsearch faster."""
 MAX_ANSWER_S = 60.0
-"""The time limit of an answer, equal to that of one request to Elasticsearch."""
+"""The time limit for a response, equal to the limit for one request to Elasticsearch."""
 _BUSY = Problem.of(503, "requests", translatable("too many requests at once; try again"))
 MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
 """Enough for the longest text if a character takes up to 6 bytes in JSON (``\\u4e2d``). Rare characters take
 12 if they are escaped, so a long text of them must be sent as UTF-8."""
 UNKEPT = "no-store"
-"""The `Cache-Control` of errors, answers to POST, and exports."""
+"""The `Cache-Control` of errors, responses to POST, and exports."""
 REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 
 
 def with_headers(app: ASGIApp, *, has_thumbnails: bool = False) -> ASGIApp:
-    """Add the headers to every answer, including answers outside of all routes."""
+    """Add the headers to every response, including responses to requests that match no route."""
     headers = dict(HEADERS)
     if has_thumbnails:
         headers[_POLICY] = HEADERS[_POLICY].replace("img-src 'self'", "img-src 'self' https:")
@@ -79,7 +79,7 @@ def answering_head(app: ASGIApp) -> ASGIApp:
 def limited(app: ASGIApp) -> ASGIApp:
     """Limit requests in size, number and time.
 
-    A request counts from the time when all of it has arrived until its answer is ready, so slow visitors do
+    A request counts from the time when all of it has arrived until its response is ready, so slow visitors do
     not block others. The limit on connections also limits the memory for their requests.
     """
     limits = Limits(app, answer=error_answer, max_requests=MAX_REQUESTS, busy=_BUSY, timeout_s=MAX_ANSWER_S)
@@ -110,7 +110,7 @@ def limited(app: ASGIApp) -> ASGIApp:
 
 
 def tagged(app: ASGIApp) -> ASGIApp:
-    """Add entity tags to answers to GET; return 304 for a matching ETag."""
+    """Add entity tags to responses to GET; return 304 for a matching ETag."""
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET":
@@ -130,12 +130,12 @@ def tagged(app: ASGIApp) -> ASGIApp:
 
 
 def _tag(start: Message, bodies: list[Message], known: str) -> None:
-    """Add the tag to the start of an answer; drop the body if the client has it."""
+    """Add the tag to the start of a response; drop the body if the client has it."""
     digest = hashlib.blake2b(
         b"".join(each.get("body", b"") for each in bodies), digest_size=_TAG_BYTES
     ).hexdigest()
     headers = MutableHeaders(scope=start)
-    # Weak, because the same answer may be sent compressed.
+    # Weak, because the same response may be sent compressed.
     headers["ETag"] = f'W/"{digest}"'
     if known.strip() == "*" or f'"{digest}"' in (
         each.strip().removeprefix("W/") for each in known.split(",")

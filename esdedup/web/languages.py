@@ -140,7 +140,7 @@ def language_of(context: Context) -> Language:
 
 
 def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
-    """Return the chosen language, else the one that the browser prefers."""
+    """Return the chosen language, or the language that the browser prefers."""
     code = cookies.get(COOKIE)
     if code not in NAMES:
         preferred = sorted(_preferences(headers.get("accept-language", "")), key=lambda each: -each[1])
@@ -162,7 +162,7 @@ def _preferences(header: str) -> Iterator[tuple[str, float]]:
 
 
 def calendar_time(value: object, zone: tzinfo = UTC) -> datetime | None:
-    """Parse a time in any stored form; None if impossible, or outside the calendar."""
+    """Parse a time in any stored form; None if it is invalid, or in a year that `datetime` lacks."""
     milliseconds = time_ms(value, zone)
     try:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds // 1000, zone)

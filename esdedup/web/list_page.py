@@ -1,7 +1,7 @@
 """The list page, with its filters, and the articles that are new since the last visit.
 
 Facets are links that add or remove a value. A cookie stores the times of visits. A visit ends after half an
-hour without a page; until then, articles that arrived after the previous visit are new.
+hour without a request; until then, articles that arrived after the previous visit are new.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Renders pages: the templates' environment in each language, its filters, and the answer."""
+"""Renders pages: the templates' environment in each language, its filters, and the response."""
 
 import functools
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from esdedup.web.languages import Language, language_of
 
 
 def render(name: str, context: Context, *, status_code: int = 200, **values: object) -> HTMLResponse:
-    """Return the page of a template, in the visitor's language, as an answer."""
+    """Render a template in the visitor's language, as an HTTP response."""
     language, scope = language_of(context), context.request.scope
     # The address of the page itself, to which the language switch returns.
     own, query = quote(scope["path"].removeprefix(context.prefix)), scope["query_string"].decode("latin-1")

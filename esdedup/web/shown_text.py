@@ -38,7 +38,7 @@ class Piece:
 class ShownText:
     """The visible text of an article, or its comparison with another text."""
 
-    # The beginning of a very long text.
+    # Only the beginning if the text is very long.
     text: str
     # Empty if unknown.
     language: str
@@ -48,7 +48,7 @@ class ShownText:
     is_same: bool
     # Whether only the beginning of the text is shown.
     is_cut: bool
-    # Whether a text is too long to be compared to its end.
+    # Whether a text is too long to be compared as a whole.
     is_compared_in_part: bool
     # The boilerplate in the text, or why it is unknown.
     left_out: LeftOut | str
@@ -80,7 +80,7 @@ async def shown_text(context: Context, article: FullArticle, other: FullArticle 
 
 
 async def _marked_text(context: Context, article: FullArticle) -> tuple[str, LeftOut | str]:
-    """Return the visible text, or a beginning of it, and its boilerplate or why that is unknown."""
+    """Return the visible text, or only its beginning, and its boilerplate or why that is unknown."""
     visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
     # Parsing the markup may take seconds, so it is parsed only once.
     raw = html.escape(visible, quote=False)
@@ -136,7 +136,7 @@ def differences(before: str, after: str) -> list[Piece]:
 
 
 def is_long(text: str) -> bool:
-    """Return whether a text is too long to be compared to its end."""
+    """Return whether a text is too long to be compared as a whole."""
     return len(_tokens(text)) > MAX_TOKENS
 
 

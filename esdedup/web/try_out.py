@@ -32,7 +32,7 @@ async def try_out(context: ContextDep) -> HTMLResponse:
 
 @router.post(f"{PATH}/similar")
 async def similar_to_text(context: ContextDep) -> SimilarPage:
-    """Answer the form for a text like the API, since forms cannot send JSON."""
+    """Look up the text of a form, as the API does with JSON, which forms cannot send."""
     given = dict(await submitted_form(context.request))
     try:
         text = api.Text(text=given.get("text", ""), site=given.get("site"))

@@ -76,7 +76,7 @@ export class Client {
     return this.get("overview", query, signal);
   }
 
-  /** The names of sources that contain a text. */
+  /** The names of sources that contain a given string. */
   sourceNames(query: Query<"source_names"> = {}, signal?: AbortSignal): Promise<Answer<"source_names">> {
     return this.get("source-names", query, signal);
   }
@@ -117,7 +117,7 @@ export class Client {
     return this.get("timeline", query, signal);
   }
 
-  /** The articles of a cluster, or with a fingerprint. */
+  /** The articles of a cluster, or the articles with a fingerprint. */
   articles(query: Query<"articles">, signal?: AbortSignal): Promise<Answer<"articles">> {
     return this.get("articles", query, signal);
   }
@@ -161,7 +161,7 @@ export class Client {
     throw new Problem(
       answer.status,
       problem.type ?? "unknown",
-      problem.detail ?? `${address} answers ${answer.status}`,
+      problem.detail ?? `${address} responded with status ${answer.status}`,
       retry === null ? null : Number(retry),
     );
   }

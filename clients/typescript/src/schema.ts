@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * One article with its text
-         * @description If several indices behind the served name have this id, returns the article that arrived last.
+         * @description If several indices have this id, returns the article that arrived last.
          */
         get: operations["article"];
         put?: never;
@@ -32,7 +32,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The articles of a cluster, or with a fingerprint
+         * The articles of a cluster, or the articles with a fingerprint
          * @description Returns the newest first. Give either a root or a fingerprint, as stored in an article.
          */
         get: operations["articles"];
@@ -164,7 +164,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The names of sources that contain a text
+         * The names of sources that contain a given string
          * @description Returns the sources with the most articles in the whole index.
          */
         get: operations["source_names"];
@@ -342,7 +342,7 @@ export interface components {
             root: string | null;
             /**
              * Source
-             * @description As stored in the article; a list if it has several.
+             * @description As stored in the article; a list if it has several sources.
              */
             source?: unknown;
             /**
@@ -380,7 +380,7 @@ export interface components {
             by: string;
             /**
              * Into
-             * @description The story to which articles are moved; null if the edit undoes another.
+             * @description The story to which articles are moved; null if the edit undoes another edit.
              */
             into?: string | null;
             /**
@@ -526,7 +526,7 @@ export interface components {
             root: string | null;
             /**
              * Source
-             * @description As stored in the article; a list if it has several.
+             * @description As stored in the article; a list if it has several sources.
              */
             source?: unknown;
             /**
@@ -686,7 +686,7 @@ export interface components {
             arrived_at?: string | null;
             /**
              * Bands
-             * @description The keys by which other texts find it; nearly identical texts share most of them.
+             * @description The keys by which similar texts are found; nearly identical texts share most of them.
              * @default []
              */
             bands: string[];
@@ -706,7 +706,7 @@ export interface components {
             } | null;
             /** Index */
             index: string;
-            /** @description The boilerplate that a fingerprint of this text would leave out now; at most the first 1,000 places. */
+            /** @description The boilerplate that a fingerprint of this text would leave out now; at most the first 1,000 spans. */
             left_out: components["schemas"]["LeftOut"] | null;
             /**
              * Left Out Unknown
@@ -740,12 +740,12 @@ export interface components {
             seq?: number | null;
             /**
              * Site
-             * @description The value of the articles' field for the site, if any; else the host of its address, or its source.
+             * @description The value of the articles' field for the site; without one, the host of its address, or its source.
              */
             site?: string | null;
             /**
              * Source
-             * @description As stored in the article; a list if it has several.
+             * @description As stored in the article; a list if it has several sources.
              */
             source?: unknown;
             /** Text */
@@ -780,14 +780,14 @@ export interface components {
             total_articles: number;
             /**
              * Uneven Fields
-             * @description Fields that are not facets only because the indices behind the name map them differently, at most 8.
+             * @description Fields that would be facets if the indices did not map them differently, at most 8.
              * @default []
              */
             uneven_fields: string[];
         };
         /**
          * Page
-         * @description A page of the list with dedup.
+         * @description A page of the deduplicated list.
          */
         Page: {
             /**
@@ -814,7 +814,7 @@ export interface components {
             not_enriched: number;
             /**
              * Not Set Up
-             * @description Indices behind the name that are not set up, and whose articles are left out.
+             * @description Indices covered by the name that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -834,12 +834,12 @@ export interface components {
             size: number;
             /**
              * Sort
-             * @description The sort that was used: the one requested, or the default.
+             * @description The sort that was used: the requested or the default sort.
              */
             sort: string;
             /**
              * Total Articles
-             * @description All matching articles with a root, including those of clusters that filters leave out.
+             * @description All matching articles with a root, including articles of clusters that filters leave out.
              */
             total_articles: number;
             /**
@@ -869,7 +869,7 @@ export interface components {
         };
         /**
          * QuotedStory
-         * @description The cluster whose text contains that of another cluster.
+         * @description The cluster whose text contains the text of another cluster.
          */
         QuotedStory: {
             /**
@@ -942,7 +942,7 @@ export interface components {
             similar: number;
             /**
              * Source
-             * @description As stored in the article; a list if it has several.
+             * @description As stored in the article; a list if it has several sources.
              */
             source?: unknown;
             /**
@@ -985,7 +985,7 @@ export interface components {
             /** @description The newest article of the cluster, matching or not. */
             latest: components["schemas"]["Article"] | null;
             /**
-             * @description The article whose text differs most from the one shown, among at most 24 versions in the cluster; None
+             * @description The article whose text differs most from the row's text, among at most 24 versions in the cluster; None
              *     if there is no other text, or if texts cannot be compared.
              */
             most_different: components["schemas"]["SimilarArticle"] | null;
@@ -1066,7 +1066,7 @@ export interface components {
             root: string | null;
             /**
              * Source
-             * @description As stored in the article; a list if it has several.
+             * @description As stored in the article; a list if it has several sources.
              */
             source?: unknown;
             /**
@@ -1079,13 +1079,13 @@ export interface components {
         };
         /**
          * SimilarPage
-         * @description Articles of a cluster, or with a fingerprint, newest first.
+         * @description The articles of a cluster, or the articles with a fingerprint, newest first.
          */
         SimilarPage: {
             /** @description The cluster that this one quotes a part of; None if it quotes none. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description The clusters that quote a part of it.
+             * @description The clusters that quote a part of this one.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1109,7 +1109,7 @@ export interface components {
             next?: string | null;
             /**
              * Not Set Up
-             * @description Indices behind the name that are not set up, and whose articles are left out.
+             * @description Indices covered by the name that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1142,12 +1142,12 @@ export interface components {
         };
         /**
          * Snippet
-         * @description An article's title and a part of its text, with the searched words marked.
+         * @description An article's title and a part of its text, with the search terms marked.
          */
         Snippet: {
             /**
              * Text
-             * @description About 180 characters around searched words, without markup; the beginning of the text if it has none of
+             * @description About 180 characters around search terms, without markup; the beginning of the text if it has none of
              *     them. An ellipsis shows where a sentence is cut off.
              */
             text: components["schemas"]["TextPart"][];
@@ -1205,7 +1205,7 @@ export interface components {
             /** @description The cluster that this one quotes a part of; None if it quotes none. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description The clusters that quote a part of it.
+             * @description The clusters that quote a part of this one.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1222,7 +1222,7 @@ export interface components {
             is_placeholder: boolean;
             /**
              * Not Set Up
-             * @description Indices behind the name that are not set up, and whose articles are left out.
+             * @description Indices covered by the name that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1276,7 +1276,7 @@ export interface components {
         Text: {
             /**
              * Site
-             * @description The site that the text comes from, a name or an address, whose boilerplate is left out.
+             * @description The site that the text comes from, as a name or an address; its boilerplate is left out.
              */
             site?: string | null;
             /** Text */
@@ -1289,7 +1289,7 @@ export interface components {
         TextPart: {
             /**
              * Is Match
-             * @description Whether it is a searched word.
+             * @description Whether it is a search term.
              */
             is_match: boolean;
             /** Text */
@@ -1385,7 +1385,7 @@ export interface components {
             /** @description The cluster that this one quotes a part of; None if it quotes none. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description The clusters that quote a part of it.
+             * @description The clusters that quote a part of this one.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1402,7 +1402,7 @@ export interface components {
             is_placeholder: boolean;
             /**
              * Not Set Up
-             * @description Indices behind the name that are not set up, and whose articles are left out.
+             * @description Indices covered by the name that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1451,7 +1451,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to read the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several indices have this id. */
                 index?: string | null;
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
@@ -1771,7 +1771,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to read the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several indices have this id. */
                 index?: string | null;
                 /** @description The id of the other article. */
                 other: string;
@@ -1858,7 +1858,7 @@ export interface operations {
                 arrived_since?: string;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the search terms marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
@@ -1880,7 +1880,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -1958,7 +1958,7 @@ export interface operations {
                 arrived_since?: string;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the search terms marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
@@ -1980,7 +1980,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -2056,7 +2056,7 @@ export interface operations {
                 after?: string | null;
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to read the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several indices have this id. */
                 index?: string | null;
                 /** @description Leave out articles from the article's own source. */
                 other_sources?: boolean;
@@ -2219,7 +2219,7 @@ export interface operations {
     source_names: {
         parameters: {
             query?: {
-                /** @description Return only names that contain this, ignoring case. */
+                /** @description Return only names that contain this string, ignoring case. */
                 containing?: string;
                 /** @description Results on a page. */
                 size?: number;
@@ -2291,7 +2291,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to read the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several indices have this id. */
                 index?: string | null;
                 /** @description Leave out articles from the article's own source. */
                 other_sources?: boolean;
@@ -2376,7 +2376,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to read the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several indices have this id. */
                 index?: string | null;
             };
             header?: never;
@@ -2455,7 +2455,7 @@ export interface operations {
             query: {
                 /** @description The id of the article in Elasticsearch. */
                 id: string;
-                /** @description The index to read the article from, if several behind the served name have this id. */
+                /** @description The index to read the article from, if several indices have this id. */
                 index?: string | null;
                 /** @description Leave out articles from the article's own source. */
                 other_sources?: boolean;
@@ -2548,7 +2548,7 @@ export interface operations {
                 compact?: boolean;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the search terms marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
@@ -2560,7 +2560,7 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
-                /** @description The most rows to export. */
+                /** @description The maximum number of rows to export. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
@@ -2568,7 +2568,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -2630,7 +2630,7 @@ export interface operations {
                 compact?: boolean;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the search terms marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
@@ -2642,7 +2642,7 @@ export interface operations {
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
                 since?: string;
-                /** @description The most rows to export. */
+                /** @description The maximum number of rows to export. */
                 size?: number;
                 /** @description Default: relevance if there are words, else newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
@@ -2650,7 +2650,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -2712,7 +2712,7 @@ export interface operations {
                 compact?: boolean;
                 /** @description False gives each article a row of its own. */
                 dedup?: boolean;
-                /** @description Also return a snippet of each row's text with the searched words marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
+                /** @description Also return a snippet of each row's text with the search terms marked, and the earliest, latest and most different article of its cluster, its largest sources, and its spread over time. */
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
@@ -2734,7 +2734,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, else that of the server. */
+                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;

@@ -1,4 +1,4 @@
-// Improvements of the pages, all of which also work without scripts.
+// Enhances the pages, all of which also work without scripts.
 "use strict";
 
 const POLL_MS = 60_000;

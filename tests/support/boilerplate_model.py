@@ -111,7 +111,7 @@ class BoilerplateModel:
         self.openings: dict[int | None, tuple[int, int]] = {}
         self.closings: dict[int | None, int] = {}
         self.titled: dict[tuple[int | None, str | None], int] = {}
-        # By passage: a page that contains it, and, once seen again, the pages of its site and its contexts.
+        # By passage: a page that contains it; and, if it was seen again, its `SitePages` and its contexts.
         self.values: dict[int, int] = {}
         self.rows: dict[int, tuple[SitePages, list[int]]] = {}
         self.learned: dict[int, int] = {}

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 from esdedup import Reader
 
 WINDOWS = [("wide", "en"), ("narrow", "zh"), ("wide", "zh"), ("narrow", "en")]
-"""Every window size with every language; the first two already cover each size and each language."""
+"""All pairs of a window size and a language; the first two pairs cover both sizes and both languages."""
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
 """The width and height of windows, in pixels."""
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}

@@ -183,7 +183,7 @@ class Follower:
 
 @contextlib.contextmanager
 def following(folder: Path, elasticsearch_url: str, command: str) -> Iterator[Follower]:
-    """Yield a follower, and end it afterwards."""
+    """Yield a follower; stop its processes afterwards."""
     follower = Follower(folder, elasticsearch_url, command)
     try:
         yield follower

@@ -149,7 +149,7 @@ def resemblance(one: Sketches, other: Sketches) -> Floats:
     ours, theirs = _codes(one), _codes(other)
     either = ((ours != 0) | (theirs != 0)).sum(axis=-1)
     same = ((ours == theirs) & (ours != 0)).sum(axis=-1)
-    # Different runs have equal codes by chance in one of three cases.
+    # Different runs have equal codes with probability 1/3.
     both = ((ours != 0) & (theirs != 0)).sum(axis=-1)
     share: Floats = np.clip((_CODES * same - both) / ((_CODES - 1) * np.maximum(either, 1)), 0.0, 1.0)
     return share
@@ -177,7 +177,8 @@ def _fewest_figures(odd_bits: int) -> int:
     if odd_bits == 0:
         return 0
     for count in range(100):
-        # The excess probability of an even over an odd bit, and of two equal over two different bits.
+        # The probability that a bit is even minus the probability that it is odd, and the probability that
+        # two bits are equal minus the probability that they differ.
         even, equal = (1 - 2 / 64) ** count, (1 - 4 / 64) ** count
         variance = 64 / 4 * (1 - even**2) + 64 * 63 / 4 * (equal - even**2)
         if odd_bits - 0.5 - 32 * (1 - even) <= math.sqrt(max(variance - 1, 0)):

@@ -16,7 +16,7 @@ import hypothesis
 
 from esdedup import CLASSIC, VERIFIED
 
-# Set in the environment, so that all processes of a run use the same values.
+# These are set in the environment, so that all processes of a test run use the same values.
 EFFORT = float(os.environ.setdefault("ESDEDUP_TEST_EFFORT", "1"))
 SEED = int(os.environ.setdefault("ESDEDUP_TEST_SEED", str(secrets.randbelow(2**32)) if EFFORT > 1 else "0"))
 HEADER = f"ESDEDUP_TEST_SEED={SEED} ESDEDUP_TEST_EFFORT={EFFORT:g}"

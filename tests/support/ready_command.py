@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 START_S = 60
 MOST_BYTES = 1_000_000
 MOST_DESCRIPTORS = 1_024
-# Runs without the `site` module, so it starts in a few hundredths of a second.
+# The script runs without the `site` module, so it starts in a few hundredths of a second.
 CALL = """#!{python} -ISE
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:

@@ -102,7 +102,7 @@ def nodes(es: Elasticsearch, forest: str) -> dict[str, str]:
 
 
 def versions(es: Elasticsearch, index: str) -> dict[str, tuple[int, int]]:
-    """Return a version for each document of an index, which changes with every write."""
+    """Return the version of each document of an index; a version changes with every write."""
     es.indices.refresh(index=index)
     hits = helpers.scan(es, index=index, query={"seq_no_primary_term": True})
     return {hit["_id"]: (hit["_primary_term"], hit["_seq_no"]) for hit in hits}

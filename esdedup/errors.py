@@ -15,7 +15,7 @@ EsdedupError
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
 ├── ServerError              Elasticsearch returned an error                    .status .index
-│   ├── ServerUnavailable    the server does not answer, is busy, or is not Elasticsearch
+│   ├── ServerUnavailable    the server does not respond, is busy, or is not Elasticsearch
 │   │   └── ServerBusy       the server was too busy for part of a request
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
 │   └── IndexNotReady        the index is missing, or lacks the fields          .missing_fields
@@ -169,7 +169,7 @@ class ServerError(EsdedupError):
 
 
 class ServerUnavailable(ServerError):
-    """The server does not answer, is too busy, or is not Elasticsearch."""
+    """The server does not respond, is too busy, or is not Elasticsearch."""
 
 
 class ServerBusy(ServerUnavailable):

@@ -183,8 +183,8 @@ def article_in(
 ) -> ArticleAction | Addition | None:
     """Return the article in a valid bulk action that has its document under ``_source``.
 
-    For an update without a text, returns the addition to it, or None if there is nothing to add. Parameters
-    and errors are those of `read_action`.
+    For an update without a text, returns the addition to it, or None if there is nothing to add. For the
+    parameters and errors, see `read_action`.
     """
     fields, body = index.fields, action["_source"]
     articles: list[Any] = [body]

@@ -52,7 +52,7 @@ class Dedup(Closing):
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
         ForestError: The forest is owned by another process, was made with another profile, is damaged, or has
             a time in the future.
-        ServerError: Elasticsearch does not answer or rejects a request.
+        ServerError: Elasticsearch does not respond or rejects a request.
         SettingError: An argument is out of range, or a name is invalid.
 
     Attributes:
@@ -103,7 +103,7 @@ class Dedup(Closing):
             lookup: How a new forest finds nodes: `memory` or `search`. With `memory`, all nodes are loaded
                 before the first batch. With `search`, nodes need not fit into memory, but take longer to
                 write and use more disk space. None uses the forest's lookup, `memory` in a new forest.
-            memory_bytes: The most memory that nodes may use; a node needs about 300 bytes. If they need more,
+            memory_bytes: The maximum memory for nodes; a node needs about 300 bytes. If they need more,
                 `memory` raises `ForestFull`. With `search`, nodes are also held in memory while all of them
                 fit, which makes feeding faster; 0 disables this. None allows half of the machine's memory.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
@@ -213,7 +213,7 @@ class Dedup(Closing):
             IndexNotReady: The index has an incompatible mapping, is a forest, is closed, has another number
                 of shards or another language, is not routed by root as requested, or contains articles that
                 the forest does not know.
-            FieldsNotFound: The index contains articles whose fields have other names than those given.
+            FieldsNotFound: The index contains articles whose field names differ from the given ones.
             SettingError: An argument is invalid, or Elasticsearch has no analyzer for the language.
         """
         if index in {self._forest_name, forest}:
@@ -297,7 +297,7 @@ class Dedup(Closing):
             ClientForked: This is a forked process, and its parent has used the client or has started to
                 iterate over the result.
             IndexNotReady: The index of an action is missing or closed, lacks the fields, belongs to another
-                forest, has recorded other field names than those given, or was deleted before all actions
+                forest, has recorded field names other than the given ones, or was deleted before all actions
                 were yielded. If it is deleted later, while the last bulk request is being written, only
                 another call of `require_ready` raises this.
             SidecarError: No sidecar accepts the articles, or a sidecar refuses them.

@@ -69,7 +69,7 @@ class InPlace(Run):
     Raises:
         ForestError: The target forest is owned by another process, or has another profile.
         IndexNotReady: An index is missing or incompatible, or was deleted or changed during the run.
-        ServerError: Elasticsearch does not answer or rejects a request.
+        ServerError: Elasticsearch does not respond or rejects a request.
     """
 
     # The names of the articles' fields, including the object that is written.

@@ -28,7 +28,7 @@ class RunSummary(pydantic.BaseModel, frozen=True):
     # Articles that were indexed, or enriched in place.
     written: int
     # Articles that were left unchanged: with `create`, because the index has their ids; in place, because
-    # another program changed or deleted them after they were read (those still without a root are re-read).
+    # another program changed or deleted them after they were read (without a root, they are re-read).
     skipped: int
     failed: int
     # Written articles, by the forest's decision.
@@ -133,8 +133,8 @@ class Load(Run):
         """Index articles. May be called repeatedly, with one part of them at a time.
 
         `create` leaves existing articles unchanged, as data streams require. `learned_from` are the same
-        articles, read separately: boilerplate is learned from them before the first article is indexed. The
-        other parameters are those of `Dedup` and `Dedup.enrich`.
+        articles, read separately: boilerplate is learned from them before the first article is indexed. For
+        the other parameters, see `Dedup` and `Dedup.enrich`.
         """
         bulk = ArticleBulk(client, index=index)
         with self._timed():

@@ -164,7 +164,7 @@ def count_words(
     on_rejected: Callable[[ArticleRejected], None],
     on_cut: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Count the words of articles; call `on_cut` with the names of those that are truncated."""
+    """Count the words of articles; call `on_cut` with the name of each truncated article."""
     for batch in text_batches(articles, fields, on_rejected):
         are_cut = frequencies.add([text for _, text in batch])
         for (article, _), is_cut in zip(batch, are_cut.tolist(), strict=True):

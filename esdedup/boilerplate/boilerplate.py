@@ -30,7 +30,7 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """The two periods of pages. A period ends with the block with which its records reach the capacity."""
+    """The current and the previous period of pages. A period ends with the block that fills its capacity."""
 
     capacity: int
     # The number of records in the current period.
@@ -66,7 +66,7 @@ class Boilerplate(Learner):
 
     @property
     def window(self) -> Window:
-        """The two periods."""
+        """The current and the previous period."""
         return Window(*self.periods)
 
     @property

@@ -18,15 +18,15 @@ LEARNED = 1 << 31
 """The flag in the values of "passages" that is added to the page number of boilerplate."""
 
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
-    # The last page of the last ended block, the last page, then the fields of `Window`.
+    # The last page of the last complete block, the last page of all, then the fields of `Window`.
     "numbers": (np.int64, None),
     # The marks (hashes of the longest passages) of the new pages; and their origins, with the pages' numbers
-    # within their sites if their block has ended.
+    # within their sites if their block is complete.
     "marks": (np.uint32, 3),
     "origins": (np.uint32, 3),
-    # The last column of `origins`, for the pages whose blocks ended.
+    # The last column of `origins`, for the pages of complete blocks.
     "site_numbers": (np.uint32, None),
-    # The passages of the new pages whose block has not ended, their letters (0 for omitted passages), and the
+    # The passages of the new pages whose block is incomplete, their letters (0 for omitted passages), and the
     # number of passages of each page.
     "hashes": (np.uint64, None),
     "letters": (np.uint32, None),

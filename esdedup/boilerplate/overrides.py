@@ -34,7 +34,7 @@ class Override:
         string.
     """
 
-    # Exactly one of these has the passages, either with markup or as readers see them.
+    # Exactly one of these two contains the passages, either with markup or as readers see them.
     boilerplate: str | None = None
     text: str | None = None
     # A name or an address; None for all sites.

@@ -102,7 +102,7 @@ class Fingerprints:
 
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints"]) -> "Fingerprints":
-        """Return the fingerprints of one or more batches as those of one batch."""
+        """Combine the fingerprints of one or more batches in order."""
         if len(parts) == 1:
             return parts[0]
         columns = zip(*(vars(part).values() for part in parts), strict=True)

@@ -124,7 +124,7 @@ class State:
         )
 
     def live_since_ms(self, aging: "Aging") -> int:
-        """Return the least `seen` (inclusive) of a live node; NO_TIME if all nodes are live."""
+        """Return the minimum `seen` (inclusive) of a live node; NO_TIME if all nodes are live."""
         since_ms = self.time_ms - aging.retention_ms + 1
         # All nodes are live until the nodes created before the first known time expire.
         all_live = self.time_ms == NO_TIME or aging.round_up(self.origin_ms) >= since_ms

@@ -53,7 +53,7 @@ def refuse_foreign_requests(node: Any) -> None:
 
 
 def _intercept(request: Any, channel: Any, _: Any, is_accepted: Any) -> None:
-    """Accept a request, or answer it with 403."""
+    """Accept a request, or respond with 403."""
 
     def header(name: str) -> str | None:
         value = request.header(name)

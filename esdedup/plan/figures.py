@@ -99,7 +99,7 @@ def _server(plan: CapacityPlan, work: ServerWork) -> Iterator[Figure]:
     basis = f"{work.us_an_arrival:,.0f} µs for the forest and {work.us_an_article:,.0f} for the dedup object"
     title = "cores of Elasticsearch for dedup, at the peak"
     yield Figure("server_cores_peak", title, plan.peak_a_second * us / 1e6, "cores", basis)
-    basis = f"{roots:,.0f} roots in one shard; with daily indices, only those of the day"
+    basis = f"{roots:,.0f} roots in one shard; with daily indices, only the roots of one day"
     title = "time that dedup adds to a refresh of articles"
     yield Figure("refresh_s", title, roots * work.refresh_us_a_root / 1e6, "s", basis)
     title, basis = "heap of Elasticsearch for roots", "global ordinals, as long as articles are searched"

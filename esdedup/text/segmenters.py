@@ -140,9 +140,9 @@ class Jieba:
     def can_yield(self, word: str) -> bool:
         """Return whether `cut` returns a word for some text.
 
-        jieba chooses the most likely sequence of dictionary words. If that splits the word, it does so in
-        every context. jieba guesses words (by a hidden Markov model) only from the remaining single
-        characters, and these guesses depend on the context.
+        jieba chooses the most likely sequence of dictionary words. If that sequence splits the word, jieba
+        splits it in every context. jieba guesses words (by a hidden Markov model) only from the remaining
+        single characters, and these guesses depend on the context.
         """
         if list(self.cut(word)) == [word]:
             return True

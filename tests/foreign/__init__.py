@@ -1,4 +1,4 @@
-"""Tests with other programs than the package itself, run by `make test-foreign`.
+"""Tests that use other programs besides the package, run by `make test-foreign`.
 
 They cover clients in other languages and of other versions, the site of the documents and the code in them,
 and embedded nodes.

@@ -31,7 +31,7 @@ from tests.support.forests import ARTICLES
 from tests.support.names import Names, new_names
 from tests.support.sidecar_process import ROOT, running
 
-# Test files that use the client of a fixture, and no feature that OpenSearch lacks.
+# Test files that get their client from a fixture, and use no feature that OpenSearch lacks.
 SHARED_TESTS = ("contract/test_store.py", "integration/test_lists.py", "integration/test_maintenance.py")
 # `make nightly` runs these files completely. Other test runs use fewer examples, only lists on one shard, and
 # skip maintenance and the store in memory.

@@ -99,7 +99,7 @@ def _printed(count: int, end: datetime, chance: random.Random) -> list[_Printed]
 
 
 def _dealt(found: list[Plot], chance: random.Random) -> Iterator[Plot]:
-    """Yield plots in random order, endlessly, and all equally often."""
+    """Yield plots in random order, endlessly, each equally often."""
     while True:
         yield from chance.sample(found, len(found))
 

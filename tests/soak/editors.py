@@ -35,7 +35,7 @@ TTL_S = 5.0
 _KINDS = ("merge", "merge", "merge", "move", "split", "undo")
 _CHUNK = 10
 _PATIENCE_S = 240.0
-# So short that the next edit still finds an article that a paused sidecar indexes late.
+# Short enough that the next edit still finds an article that a paused sidecar indexes late.
 _LONGEST_STOP_S = 8.0
 
 

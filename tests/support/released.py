@@ -33,7 +33,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 _OF_THE_SERVER = {"creation_date", "provided_name", "uuid", "version", "routing", "replication"}
 _INDICES = ("news", "news-forest", "wire", "wire-forest")
 WIRE_FIELDS = Fields(text="body", title="headline", time="date", source="agency", link="link")
-# So long that nothing has expired when a fixture is read.
+# Long enough that nothing has expired when a fixture is read.
 RETENTION = timedelta(days=36_500)
 _BATCH = 40
 _SENTENCES = 3

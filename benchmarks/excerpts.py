@@ -42,7 +42,7 @@ class Fate(NamedTuple):
 
     # Whether the text has the article's root.
     joined: bool
-    # Whether it has another root, and one of the two roots is linked as a part of the other.
+    # Whether the text has another root, and one of the two roots is linked as a part of the other.
     linked: bool
     # Whether the text or the article joined or was linked to an unrelated article.
     wrong: bool
@@ -120,7 +120,7 @@ def _in_short(rows: Sequence[Counted]) -> Iterator[Counted]:
 
 
 def _drawn(name: str, count: int, least_units: int) -> Texts:
-    """Draw articles of at least this length, no two of them a labelled pair, in their order of arrival."""
+    """Draw articles of at least `least_units`, no two of them a labelled pair, in their order of arrival."""
     held, taken = articles.articles_of(name), set[str]()
     alike: dict[str, set[str]] = {article: set() for article in held}
     for one, other in map(tuple, articles.labels_of(name)):

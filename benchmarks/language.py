@@ -172,7 +172,7 @@ def _index(client: Elasticsearch, texts: Mapping[str, tuple[str, str]], language
 
 
 def _search(client: Elasticsearch, indices: Sequence[str], queries: Sequence[_Query]) -> list[_Found]:
-    """Search each index for each query, in turn, so that a busy machine disturbs all equally."""
+    """Search the indices in turn for each query, so that a busy machine disturbs all indices equally."""
     recalls, precisions, times_ms = ({index: [0.0] * 0 for index in indices} for _ in range(3))
     for query in queries:
         body = query.body()

@@ -164,7 +164,7 @@ def _deciding_us(count: int) -> float:
 
 
 def _fingerprinting(table: str, costs: UnitCosts) -> Iterator[Row]:
-    """Compare times for other Chinese and English news, and for invented pages in eight scripts."""
+    """Compare times for other news than the measured texts, and for invented pages in eight scripts."""
     news = list(sample.articles(_PAGES, seed=_SEED))
     (month,) = Month(_PAGES).days(1)
     yield from _of_texts(table, costs, "news", news)

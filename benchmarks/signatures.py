@@ -103,7 +103,7 @@ class Held:
         return _arrivals(batch, _HELD_MS + np.arange(first, first + len(batch)) * _ARRIVAL_MS)
 
     def _make_near(self, batch: Signatures, random: np.random.Generator) -> None:
-        """Move each signature to within one to three bits of a stored one, which it resembles."""
+        """Move each signature to within one to three bits of a stored signature, which it then resembles."""
         originals, count = random.choice(self.signatures, len(batch)), len(batch)
         # The lowest bit is kept, because it distinguishes simhashes from minhashes.
         flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(1, 64, (count, 3), np.uint64), axis=1)
@@ -147,7 +147,7 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
 
 
 def as_nodes(signatures: Signatures, indexed: npt.NDArray[np.bool_] | None = None) -> Signatures:
-    """Mark signatures as indexed under the given representatives, ``(n, s)``, or under all distinct ones.
+    """Mark signatures as indexed under all distinct representatives, or under those given as ``(n, s)``.
 
     Simhashes of `classic` and `keywords` are returned unchanged.
     """
@@ -161,7 +161,7 @@ def as_nodes(signatures: Signatures, indexed: npt.NDArray[np.bool_] | None = Non
 
 
 def are_distinct(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which values do not repeat an earlier one of their row: bool ``(n, s)``."""
+    """Return which values do not repeat an earlier value of their row: bool ``(n, s)``."""
     first = np.ones(simhashes.shape, bool)
     for place in range(1, simhashes.shape[1]):
         first[:, place] = (simhashes[:, :place] != simhashes[:, place, None]).all(axis=1)

@@ -84,7 +84,7 @@ def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
     """Yield the lines of bulk requests, with the oldest articles first, and each day in its own index."""
     chance = random.Random(1)
     words = [f"w{number}" for number in range(_WORDS)]
-    # The roots of the latest articles; each new one replaces the oldest.
+    # The roots of the latest articles; each new root replaces the oldest.
     roots: list[str] = []
     step_s = len(names) * _SECONDS_A_DAY / count if len(names) > 1 else 30 * _SECONDS_A_DAY / count
     start_ms = int(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)

@@ -133,7 +133,7 @@ def _assigning(
             held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
         ]
         with _counted(client) as counted:
-            # Called before the other clocks are read, because it waits a second.
+            # Read the server's clock before the other clocks, because this waits a second.
             server_s = server.processor_s(client)
             wall_s, processor_s = time.perf_counter(), time.process_time()
             for batch in batches:

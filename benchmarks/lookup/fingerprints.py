@@ -1,4 +1,4 @@
-"""Fingerprints to look up: uniform ones, and ones distributed like those of real sentences."""
+"""Fingerprints to look up: uniform, or distributed like the fingerprints of real sentences."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -128,7 +128,7 @@ def _search(client: Elasticsearch, scheme: Scheme, batch: Fingerprints) -> int:
         )
         for hits in pages:
             values.update(hit["fields"]["value"][0] for hit in hits)
-    # The first arrival, and every second one, is near a stored fingerprint.
+    # The first arrival, and then every second arrival, is near a stored fingerprint.
     read = np.array(sorted(values), np.int64).view(np.uint64)
     assert len(read)
     assert np.bitwise_count(batch[0] ^ read).min() <= 3

@@ -128,7 +128,7 @@ def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
     """Yield a row for each scheme with real fingerprints: look-ups at each size, storage at the largest."""
     chosen = [row for row in rows_of(kept, table) if row["kind"] == REAL]
     schemes = list(dict.fromkeys(row["scheme"] for row in chosen))
-    # Leave out sizes at which only one scheme was measured; it could not be measured at the other sizes.
+    # Leave out sizes at which only one scheme was measured, which could not be measured at other sizes.
     sizes = [
         size
         for size in dict.fromkeys(row["fingerprints"] for row in chosen)

@@ -50,7 +50,7 @@ class Fed:
     resident_bytes: int
 
     def after(self, other: "Fed") -> "Fed":
-        """Return the total costs of `other` and, after it, this one."""
+        """Return the total costs of `other`, whose arrivals were earlier, and of this object."""
         return dataclasses.replace(
             self,
             articles=other.articles + self.articles,

@@ -1,4 +1,4 @@
-"""A feeding process is killed at any moment; the next one continues as if nothing had happened."""
+"""A feeding process is killed at any moment; the next process continues as if nothing had happened."""
 
 import dataclasses
 import random
@@ -72,7 +72,7 @@ def unanswered(point: Point) -> Point:
 
 
 def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: State) -> None:
-    """Kill a process at `point`, let another one do the job, and compare the states."""
+    """Kill a process at `point`, let another process do the job, and compare the states."""
     Dedup(es).setup(job.index)
     try:
         died = feed(dataclasses.replace(job, point=point))

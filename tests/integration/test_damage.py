@@ -405,10 +405,10 @@ def test_a_leaf_far_from_its_tree_is_reported(es: Elasticsearch, fed: tuple[str,
 
 
 @in_both_lookups
-def test_a_root_recreated_from_a_leaf_is_near_nothing(
+def test_a_root_recreated_from_a_leaf_has_no_neighbours(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
-    """The leaf was near two roots and had joined the earlier one."""
+    """The leaf was near two roots and had joined the earlier root."""
     forest = index_name("forest")
     ForestIndex.open(es, forest, profile=CLASSIC, lookup=lookup)
     lost, other, leaf = (f"{simhash:016x}" for simhash in (0b111, 0b111 << 16, 0))

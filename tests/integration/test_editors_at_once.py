@@ -104,7 +104,7 @@ def test_an_edit_delayed_at_any_request_does_no_harm(newsroom: Newsroom) -> None
         made = len(newsroom.editor.history(newsroom.index).edits)
         late = making(newsroom, kind="merge", ids=(other,), to=one)
         late.until(stores_edit)
-        # A delay before a read has the same effect as one before the request after it.
+        # A delay before a read has the same effect as a delay before the request after it.
         for _ in range(delayed_at):
             late.step(0)
             late.until(lambda request: not isinstance(request, (ReadClock, ReadDocument, ReadMappings)))
@@ -199,7 +199,7 @@ def test_edits_survive_a_rebuild_and_create_no_index(newsroom: Newsroom) -> None
     kinds = [(each.number, each.kind) for each in newsroom.editor.history(newsroom.index).edits]
     assert kinds == [(1, "merge"), (2, "merge")]
     assert newsroom.stories() == expected(newsroom)
-    # The forest is deleted during the next edit, and the articles during the one after it.
+    # The forest is deleted during the next edit, and the articles during the edit after that.
     late = making(newsroom, kind="undo", undoes=1)
     late.until(stores_edit)
     newsroom.es.indices.delete(index=newsroom.forest)

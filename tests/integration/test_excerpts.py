@@ -27,7 +27,7 @@ from tests.support.noted_searches import noting
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Random articles, many of which are excerpts of another cluster or of a missing one."""
+    """Random articles, many of which are excerpts of another cluster or of a missing cluster."""
 
     index: str
     documents: dict[str, Document]

@@ -187,7 +187,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_log_that_did_not_merely_grow_is_reloaded(
+def test_a_log_is_reloaded_unless_it_only_grew(
     es: Elasticsearch,
     index_name: Names,
     taken: Callable[[], tuple[int, ...] | None],

@@ -45,7 +45,7 @@ def test_an_index_that_is_not_a_forest_is_refused(
         list(Dedup(es, forest=forest).enrich([{"_id": "1", "text": TEXT}]))
 
 
-def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
+def test_an_alias_is_refused_as_a_forest(es: Elasticsearch, index_name: Names) -> None:
     forest, alias = index_name("forest"), index_name("alias")
     ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
     es.indices.put_alias(index=forest, name=alias)

@@ -182,7 +182,7 @@ def test_looking_up_a_text_with_frequent_keys_reads_little(
     found, is_exact = execute(client, look_up(TEXT, index=forest, **of))
     assert (found.root, is_exact) == (node_of_near, True)
     assert sum(read) < 1_500
-    # Feeding an article reads no more nodes, and feeding the next one reads fewer.
+    # Feeding an article reads no more nodes than the look-up, and feeding the next article reads fewer.
     store = ElasticStore(client, forest=forest, profile=profile, aging=AGING, **SEARCHED)
     for most in (1_500, 500):
         read.clear()

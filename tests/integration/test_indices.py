@@ -286,7 +286,7 @@ def test_an_index_stores_its_field_names(es: Elasticsearch, index_name: Names) -
     maintenance = Maintenance(es, forest=forest)
     assert not list(maintenance.verify([index]))
     assert maintenance.explain(index, "a", "b").same_cluster
-    # A reader's names take precedence over the stored ones; a writer's must match.
+    # A reader's names take precedence over the stored names; a writer's names must match them.
     renamed = dataclasses.replace(FOREIGN, title="by", source="headline")
     assert Reader(es, fields=renamed).list(index).rows[0].title == "A"
     writer = Dedup(es, forest=forest, fields=renamed)
@@ -364,7 +364,7 @@ def test_a_search_by_an_unmapped_field_is_refused(
         with pytest.raises(IndexNotReady, match=f"does not map the field {names}, so it cannot be searched"):
             wrong.search_query(index, **form)
     assert wrong.search_query(index, since="2026-01-01") is not None
-    # One of two fields is enough for words.
+    # To search for words, one of the two fields is enough.
     Reader(es, fields=Fields(title="headline")).search_query(index, "fox")
     page = request(elasticsearch_url, index, "/", of={"fields": Fields(source="outlet")}, source="A")
     assert "does not map the field" in page.body
@@ -476,7 +476,7 @@ def test_only_the_forest_of_an_index_accepts_its_articles(
 
 
 def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_name: Names) -> None:
-    """The index was set up without a forest, and stores the one that accepted its first article."""
+    """The index was set up without a forest, and stores the forest that accepted its first article."""
     (index, forest), (small, other) = (
         [index_name(name) for name in pair] for pair in (("news", "forest"), ("small", "other"))
     )

@@ -149,7 +149,7 @@ def test_a_process_may_retry_its_failed_claim_at_once(
     again.release()
 
 
-def test_a_forest_is_not_taken_while_writes_are_possible(
+def test_takeover_is_refused_while_the_old_owner_may_write(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
     """A node of the cluster lags behind and still has the previous owner's alias."""

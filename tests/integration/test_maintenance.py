@@ -429,7 +429,7 @@ def test_retention_is_shortened_only_on_request(
         with pytest.raises(RetentionShorter, match=r"live 60 days; with 2, [1-9]\d* would expire at once"):
             use()
     assert (maintenance.stats().retention_days, nodes(es, forest)) == (60, before)
-    # A lost forest's retention is stored in the index; a longer one is logged and revives no nodes.
+    # A lost forest's retention is stored in the index; a longer retention is logged and revives no nodes.
     for given in (None, timedelta(days=90)):
         assert "another retention" not in caplog.text
         es.indices.delete(index=forest)

@@ -112,7 +112,7 @@ def test_an_index_without_set_up_is_named_and_omitted(
     for sort in OF_ANY_TIME:
         page = read("list", alias, sort=sort, size=1, details=True, source_includes=["source"])
         assert (page.total_rows, page.not_set_up) == (2, (plain,))
-    # A cursor stays valid after an index is set up and another one is added.
+    # A cursor stays valid after an index is set up and another index is added.
     after = read("list", alias, sort="newest", size=1).next
     Dedup(es).setup(plain)
     es.indices.create(index=tomorrow, aliases={alias: {}})

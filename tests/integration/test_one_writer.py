@@ -40,7 +40,7 @@ FERRY = {"text": "Somebody else's article about a ferry that left the harbour"}
 STOPS = {
     "between batches": Point(signal=signal.SIGSTOP, matching="/_search", number=3),
     "before state and nodes": Point(signal=signal.SIGSTOP, matching="/_bulk.*log-", number=2),
-    # Stop at the first write of articles: one more batch has been assigned already, and another must remain.
+    # Stop at the first write of articles, when one more batch has been assigned and another remains.
     "before articles": Point(signal=signal.SIGSTOP, matching="PUT /_bulk", number=1),
     "before the lease is renewed": Point(signal=signal.SIGSTOP, matching="~lease.if_"),
     "before the lease is released": Point(signal=signal.SIGSTOP, matching='~lease.if_.*"released":true'),

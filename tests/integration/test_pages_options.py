@@ -41,7 +41,7 @@ def fed(es: Elasticsearch) -> Iterator[Fed]:
 
 
 def all_of(url: str, index: str, path: str, given: list[dict[str, Any]]) -> list[Response]:
-    """Get a path with each set of parameters from one application, since creating one is slow."""
+    """Get a path with each set of parameters from one application, since creating it is slow."""
     return requests(url, index, [Request(path=path, query=urlencode(each, doseq=True)) for each in given])
 
 

@@ -147,7 +147,7 @@ def test_a_restored_older_snapshot_is_repaired(es: Elasticsearch, index_name: Na
 
 
 def test_nodes_of_articles_indexed_twice_regain_their_roots(es: Elasticsearch, index_name: Names) -> None:
-    """Their articles have the `seq` of the second time, and so do the nodes recreated from them."""
+    """Their articles have the `seq` of the second indexing, and so do the nodes recreated from them."""
     index, forest = index_name("articles"), index_name("forest")
     twice = list(soak_articles(300, seed=1))
     with Dedup(es, forest=forest, lookup="search") as dedup:

@@ -124,7 +124,7 @@ def test_row_details_describe_the_cluster(
         if row.similar:
             largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:5]
             assert [(each.source, each.articles) for each in details.largest_sources] == largest
-        # The article that resembles the shown one least; identical texts do not count.
+        # The article that resembles the shown article least; identical texts do not count.
         similar = read("similar", index, row.id, in_index=row.index, size=1_000).rows
         others = [each.resemblance for each in similar if fingerprints[each.id] != fingerprints[row.id]]
         found = details.most_different

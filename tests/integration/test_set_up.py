@@ -94,7 +94,7 @@ def test_an_earlier_copy_replaces_no_later_text(es: Elasticsearch, routed: tuple
 
 
 def test_an_update_of_a_text_is_refused(es: Elasticsearch, routed: tuple[str, str]) -> None:
-    """The new root may be on another shard: the update would miss the article or create a second one."""
+    """The new root may be on another shard: the update would miss the article or create a second article."""
     index, forest = routed
     (hit,) = es.search(index=index, size=1, source_includes="dedup.root")["hits"]["hits"]
     update = {"_op_type": "update", "_index": index, "_id": hit["_id"], "routing": hit["_routing"]}

@@ -1,4 +1,4 @@
-"""Programs that write through a sidecar get the same responses as without it, and roots."""
+"""Programs that write through a sidecar get roots, and the same responses as without the sidecar."""
 
 import gzip
 import http.client

@@ -216,7 +216,7 @@ def test_probes_of_pods_use_existing_paths() -> None:
 
 
 def test_the_tests_named_for_each_threat_exist() -> None:
-    threats = (ROOT / "docs/sidecar.md").read_text().partition("\n## What it protects")[2]
+    threats = (ROOT / "docs/sidecar.md").read_text().partition("\n## Threats and protections")[2]
     named = set(re.findall(r"`(test_\w+)`", threats))
     assert len(named) > 10
     written = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))

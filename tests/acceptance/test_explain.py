@@ -170,9 +170,7 @@ def test_terminal_escapes_in_texts_are_neutralised(run: Run, tmp_path: Path) -> 
     assert (found.code, "\x1b" in found.out, "[bold]text" in found.out) == (0, False, True)
 
 
-def test_explain_reports_outcomes_of_pairs_in_an_index(
-    online: Run, es: Elasticsearch, feed: Any, explain: Any
-) -> None:
+def test_outcomes_are_reported_for_pairs(online: Run, es: Elasticsearch, feed: Any, explain: Any) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND, "copy": FIRST, "other": SAMPLE[0], "empty": ""})
     found = explain("a", "b", index, forest)
     assert (found["outcome"], found["same_cluster"]) == ("together", True)
@@ -351,9 +349,7 @@ def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
 
 
 @in_both_lookups
-def test_explain_works_without_the_roots_text(
-    es: Elasticsearch, feed: Any, explain: Any, lookup: Lookup
-) -> None:
+def test_explain_works_without_root_text(es: Elasticsearch, feed: Any, explain: Any, lookup: Lookup) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND, "c": THIRD}, lookup=lookup)
     es.delete(index=index, id="a", refresh=True)
     found = explain("b", "c", index, forest)
@@ -394,13 +390,10 @@ def test_explain_reports_other_profiles_and_texts(es: Elasticsearch, feed: Any, 
     assert explain("a", "plain", index, forest)["outcome"] == "no_root"
 
 
-def test_explain_reports_articles_that_stay_without_a_fingerprint(
-    online: Run, feed: Any, explain: Any
-) -> None:
+def test_explain_reports_articles_that_stay_without_fingerprint(online: Run, feed: Any, explain: Any) -> None:
     """When the article arrived, an override made all but one word boilerplate; the override is gone now."""
     notice = "No part of this article may be copied without the consent of its publisher."
-    # `verified` would make a fingerprint from the content hash of "notice". Without the word "Photo", that
-    # content hash would not be remembered.
+    # Thanks to "Photo", the content hash is remembered; in `verified`, it would become the fingerprint.
     index, forest = feed(
         {"notice": f"{notice}\n\nPhoto", "only": notice, "a": FIRST},
         profile=CLASSIC,

@@ -515,8 +515,7 @@ def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_n
     assert (found["verify"], found["stats"], found["texts"], found["edit"]) == ([], len(before), 60, 1)
     assert found["explain"] == found["reader's explain"] == found["migrate"] == forest
     assert (found["similar"] is None, found["rebuild"]) == (False, len(before))
-    # Articles of an index that stores no forest, like older indices, cannot be edited: they might belong to
-    # another forest.
+    # Articles of an index that stores no forest cannot be edited: they might belong to another forest.
     es.indices.put_mapping(index=index, meta={"esdedup": {"editorial": True}})
     with pytest.raises(IndexNotReady, match="belongs to no forest"):
         Editor(es, forest=other).edit(index, merge, by="A. Chen")

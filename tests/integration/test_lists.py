@@ -217,9 +217,7 @@ def test_a_list_without_rows_stops_early(corpus: Corpus, es: Elasticsearch) -> N
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.5, 5.0])
-def test_newest_articles_are_found_with_any_timespan(
-    corpus: Corpus, es: Elasticsearch, margin: float
-) -> None:
+def test_newest_articles_are_found_in_any_time_span(corpus: Corpus, es: Elasticsearch, margin: float) -> None:
     """The time spans contain too few, just enough or many articles; articles without a time come last."""
     tuning = Tuning(spanned_articles=1, span_margin=margin)
     sent: list[Search] = []

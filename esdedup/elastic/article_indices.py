@@ -183,7 +183,7 @@ class Articles:
             return self._writable(index, found, mappings)
 
     def find(self, index: str) -> WritableIndex | None:
-        """Return an index that exists or has a template; None if it was not set up. Raises as `check`."""
+        """Return an index that exists or has a template; None if it was not set up. Raises like `check`."""
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)
@@ -200,7 +200,7 @@ class Articles:
         if found:
             refuse_closed(written, found[written])
         fields, forest = require_saved(written, mappings[written], self._fields)
-        # An index without `has_part` has a forest of an earlier format, whose error says what to do.
+        # `has_part` may be missing: the forest then has an earlier format, and a later error says what to do.
         check_mappings(mappings, fields, optional=("has_part",))
         return WritableIndex(
             fields=fields,

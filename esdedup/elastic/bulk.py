@@ -1,4 +1,4 @@
-"""Bulk requests, through which everything is written; repeats operations that a busy server refused."""
+"""Sends bulk requests, and repeats operations that a busy server refused."""
 
 import dataclasses
 import time
@@ -179,7 +179,7 @@ class ArticleBulk:
                 pending += [(part, 0) for part in (smaller[half:], smaller[:half]) if part]
 
     def _results(self, articles: list[_Article]) -> list[Result]:
-        """Send a request once; return a result for each article, or copies of one if all were refused."""
+        """Send a request once; return one result per article, or copies of one if the request was refused."""
         names = sorted({article.target["index"] for article in articles})
         with translated(self._task, index=self._index):
             if self._only_existing and not self._patient.indices.exists(index=names):

@@ -26,7 +26,7 @@ For Chinese, Japanese and Korean they match pairs of characters; to match words,
 
 
 def code_of(language: str) -> str:
-    """Return the key of a language in `ANALYZERS`; ``zh-CN`` is ``zh``, since regions seldom matter."""
+    """Return the key of a language in `ANALYZERS`, such as ``zh`` for ``zh-CN``: regions seldom matter."""
     tag = str(language).lower()
     code = next((each for each in (tag, tag.partition("-")[0]) if each in ANALYZERS), None)
     if code is None:
@@ -46,7 +46,7 @@ def saved_language(mapping: dict[str, Any]) -> str | None:
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
-    """Return whether an article index maps the fields of esdedup, by the given or else its own names."""
+    """Return whether an article index maps esdedup's fields, under the given names or else its own."""
     fields = given or saved_fields(mapping) or Fields()
     is_ours = "format" not in meta_of(mapping) and not _conflict_of(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)
@@ -81,7 +81,7 @@ def _own_properties(fields: Fields, language: str | None = None) -> dict[str, di
     return {
         fields.text: words,
         fields.title: words,
-        # An article with an unreadable date gets another time, see `ingest/dates.py`.
+        # An article with an unreadable date gets another time; see `ingest/dates.py`.
         fields.time: {"type": "date", "ignore_malformed": True},
         fields.source: {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS},
         fields.link: {"type": "keyword", "index": False, "doc_values": False},

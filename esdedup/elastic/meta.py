@@ -100,7 +100,7 @@ def require_saved(index: str, mapping: dict[str, Any], given: Fields | None) -> 
 
 
 def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
-    """Return the fields with the date formats that their indices accept; a number is in milliseconds."""
+    """Return the fields with the date formats that their indices accept; numbers are in milliseconds."""
     found = [each.get("runtime", {}).get(fields.time) or mapping_of(each, fields.time) for each in mappings]
     formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in DATES]
     formats += ["epoch_millis"] * any(each.get("type") in NUMBERS for each in found)
@@ -172,7 +172,7 @@ def next_object(mapping: dict[str, Any]) -> NextObject | None:
 
 
 def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
-    """Return the objects that migrations have replaced; articles keep their roots in these."""
+    """Return the objects that migrations have replaced; articles keep their earlier roots in them."""
     kept = meta_of(mapping).get("former")
     return tuple(map(str, kept)) if isinstance(kept, list) else ()
 

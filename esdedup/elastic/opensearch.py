@@ -50,7 +50,7 @@ class Engine:
     def requests(
         self, request: HttpRequest
     ) -> Generator[HttpRequest, TransportApiResponse, TransportApiResponse]:
-        """Yield the requests to send for `request`, receive their responses, and return the last one."""
+        """Yield the requests to send for `request`, receive their responses, and return the last response."""
         if self._is_opensearch is None:
             answer = yield request
             if _PRODUCT in answer.meta.headers:

@@ -67,7 +67,7 @@ class Page:
 
 
 def first_page(index: str, body: Query) -> Requests[Page]:
-    """Read the first page of a search. `body` must have a `sort`, and as `size` the size of a page."""
+    """Read the first page of a search. `body` must have a `sort`, and a `size`, the size of a page."""
     point: str = yield OpenPointInTime(index=index)
     return (yield from _read(index, body, point, _Place()))
 

@@ -30,7 +30,7 @@ _EDITS_AT_ONCE = 500
 _MOST_KEYS = 30_000
 # Maximum time from the assignment of an article's story until the article is indexed.
 _MOST_INDEXING_DELAY_MS = 60_000
-# Maximum number of passes. Each is repeated if another process has made an edit or written an article.
+# Maximum number of passes. A pass is repeated if another process made an edit or wrote an article.
 _MOST_PASSES = 100
 
 

@@ -99,7 +99,7 @@ class Repair:
         return repaired + self._assign_roots(records, articles)
 
     def _repair_forest(self, audit: ForestAudit) -> Repaired:
-        """Repair violations among nodes; a tree whose root has an older neighbour joins that neighbour's."""
+        """Repair violations of nodes. A tree whose root has an older neighbour joins the neighbour's tree."""
         repaired: Repaired = collections.Counter()
         stored: dict[str, Stored] = {}
         joins: dict[str, str] = {}
@@ -150,7 +150,7 @@ class Repair:
             self.writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:
-        """Move a tree under another root. Its old root moves last, so that an audit finds it until then."""
+        """Move a tree under another root. Its own root moves last: until then, an audit finds the tree."""
         index = self.writer.index
         found = index.run(index.nodes.by_id([target]))
         root = next((node for node in found if node.is_root), None)

@@ -88,7 +88,7 @@ class SharedRepresentatives:
         )
 
     def _sentence(self, centre: np.uint64, sharing: Sequence[StoredNode]) -> tuple[_Kind | None, str | None]:
-        """Return the kind and passage of the representative nearest to `centre`, in an article of a node."""
+        """Return the kind and passage of the representative nearest to `centre`, in one node's article."""
         if self.texts is None or self.explainer is None:
             return None, None
         try:

@@ -19,7 +19,7 @@ from esdedup.times import DAY_MS, iso
 _DAYS_SHOWN = 14
 _LARGEST_SHOWN = 10
 _SHARED_SHOWN = 5
-# If fewer trees share a representative, they may do so by chance, even if all texts are of one kind.
+# If fewer trees than this share a representative, it may be by chance, even if all texts are alike.
 _MANY_TREES = 10
 
 

@@ -15,7 +15,7 @@ from esdedup.times import iso
 
 
 class TimesAhead:
-    """The times in one forest, and in the articles that it assigned, that are in the future."""
+    """The times in the future in one forest, and in the articles that it assigned."""
 
     def __init__(self, index: ForestIndex, records: Records | None, *, latest_ms: int, aging: Aging) -> None:
         """Treat times after `latest_ms` as times in the future. Without `records`, check only the forest."""
@@ -58,7 +58,7 @@ class TimesAhead:
     def _set_log_back(
         self, log: LogNodes, state: State, writer: ForestWriter, write: Callable[[list[Stored]], None]
     ) -> int:
-        """Replace a log that has times in the future by a corrected log; return the number of such times."""
+        """Replace a log that has times in the future with a corrected one; return how many there were."""
         count = sum(len(some) for some in self._stored())
         count += self._index.status().state.time_ms > self._latest_ms
         if not count:

@@ -39,7 +39,7 @@ class _Targets:
     """The keys, ids and content hashes to search for."""
 
     simhashes: list[int]
-    # The keys to search for, of each simhash.
+    # For each simhash, the keys to search for.
     keys: list[list[str]]
     # The keys of minhashes and links. They are never frequent, since the number of nodes of each is limited
     # (`Agreement.max_postings`).

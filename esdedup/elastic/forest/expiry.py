@@ -135,7 +135,7 @@ def _expired_logs(
     relation = index.relation
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):
-            # Read the documents one by one: a damaged document must not hide the next ones.
+            # Read the documents one by one: a damaged document must not hide later documents.
             logs = packed_of(hits)
             kept = [each for log in logs for each in living(log, live_since_ms)]
             had = _count(each for log in logs for each in stored_in_log(log, relation))

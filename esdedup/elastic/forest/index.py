@@ -77,7 +77,7 @@ class ForestIndex:
     ) -> "ForestIndex":
         """Find a forest, which must have this profile and lookup; create it if there is none.
 
-        Without `lookup`, an existing forest may have either, and a new forest gets `memory`.
+        Without `lookup`, an existing forest may have either lookup, and a new forest gets `memory`.
         """
         index = cls.make(client, name, meta=Meta.of(profile, lookup=lookup or "memory"), limits=limits)
         refuse_others(name, index.meta, profile)
@@ -150,7 +150,7 @@ class ForestIndex:
             raise ServerBusy(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def refresh_if_allowed(self) -> bool:
-        """Refresh if the client has the privilege; return whether it has. Log a lack of it once."""
+        """Refresh if the client has the privilege; return whether it has. Log a missing privilege once."""
         try:
             self.refresh()
         except ServerError as error:

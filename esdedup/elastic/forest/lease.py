@@ -146,9 +146,9 @@ class _End(enum.Enum):
 
 
 class Lease:
-    """This process's right to write to an existing forest, which must be acquired and then renewed.
+    """This process's right to write to an existing forest.
 
-    Until it ends, its holder and a thread renew it, since the holder may be busy elsewhere.
+    It must be acquired, then renewed. Until it ends, a thread renews it too, since its holder may be busy.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, terms: LeaseTerms = DEFAULT_TERMS) -> None:
@@ -213,7 +213,7 @@ class Lease:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
     def renew(self, *, at_once: bool = False) -> None:
-        """Renew the lease if a third of its time has passed. On return, at least a third is left.
+        """Renew the lease if a third of its time has passed. On return, at least a third remains.
 
         With `at_once`, always renew it, which shows whether the forest can be written to. A lease that was
         released, given up or abandoned is not renewed.

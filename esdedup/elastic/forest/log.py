@@ -171,7 +171,7 @@ class LogNodes:
         return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Return the known content hashes by their ids, as last seen."""
+        """Return the known content hashes among the given ones, by id, each as last seen."""
         yield from self.update()
         found: dict[str, StoredPage] = {}
         for page in pages:
@@ -213,7 +213,7 @@ class LogNodes:
         return (yield from self.leaves_by_root(live_since_ms)).get(root, 0)
 
     def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
-        """Count the leaves last seen at `live_since_ms` or later, by root, leaving out roots without."""
+        """Count the leaves last seen at `live_since_ms` or later, by root, omitting roots that have none."""
         yield from self.update()
         leaves = (node for node in map(self._node, self._nodes) if not node.is_root)
         return collections.Counter(node.root for node in leaves if node.seen_ms >= live_since_ms)

@@ -50,7 +50,7 @@ class Meta:
 
     @classmethod
     def read(cls, values: dict[str, Any]) -> "Meta":
-        """Read what `dataclasses.asdict` wrote."""
+        """Read metadata that `dataclasses.asdict` converted."""
         agreement = Agreement(**values["agreement"]) if values["agreement"] else None
         # A template may have added other values.
         own = values.keys() & {each.name for each in dataclasses.fields(cls)}

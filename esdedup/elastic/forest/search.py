@@ -110,7 +110,7 @@ class NodeSearch:
         return found
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Read the known content hashes by their ids, as last seen."""
+        """Read the known content hashes among the given ones, by id, each as last seen."""
         latest: dict[str, StoredPage] = {}
         for some in chunks(sorted(pages), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
@@ -170,7 +170,7 @@ class NodeSearch:
         return self.count(live_leaves([root], live_since_ms))
 
     def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
-        """Count the leaves last seen at `live_since_ms` or later, by root, leaving out roots without."""
+        """Count the leaves last seen at `live_since_ms` or later, by root, omitting roots that have none."""
         found: dict[str, int] = {}
         after: dict[str, Any] = {}
         query = {"bool": {"filter": [{"term": {"leaf": True}}, *live_filter(live_since_ms)]}}

@@ -164,7 +164,7 @@ class ElasticStore(Closing):
         self.boilerplate.begin()
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
-        """Return all nodes if they are in memory, otherwise the nodes that arrivals need; see `gather`."""
+        """Return all nodes if they are in memory, otherwise the nodes that the arrivals need."""
         self.writer.lease.renew()
         if self._nodes is not None:
             self.refuse_if_full()
@@ -284,7 +284,7 @@ class ElasticStore(Closing):
         return [each for packed in written if (each := unpack(packed, self.relation)) is not None]
 
     def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
-        """Load the nodes of a log. Without a log, begin to load all nodes, unless memory for them is 0."""
+        """Load the nodes of a log. Without a log, begin to load all nodes, unless `memory_bytes` is 0."""
         self._end_loading()
         index, aging, since_ms, most = self._index, self.aging, self._live_since_ms(), self._memory_bytes
         if self._is_log:

@@ -213,7 +213,7 @@ def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> lis
 
 
 def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
-    """Return columns of keys, each with one key of every node; nodes with fewer keys repeat theirs."""
+    """Return columns of keys, each with one key of every node; nodes with fewer keys repeat some."""
     most = max(map(len, keys))
     return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
 
@@ -252,7 +252,7 @@ def search_body(
 
 
 def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
-    """Return filters for documents last seen at `live_since_ms` or later; none for NO_TIME: all are live."""
+    """Return filters for documents last seen at `live_since_ms` or later; no filters for NO_TIME."""
     return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
 
 

@@ -37,7 +37,7 @@ class ForestWriter(Closing):
         self._thread = SerialThread("esdedup-writer")
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
-        # Why the last write failed. Further writes then raise this until `forget_failure`.
+        # Why the last write failed. Further writes raise this error until `forget_failure`.
         self.failure: BaseException | None = None
         self.lease.acquire()
         with self.released_on_error():

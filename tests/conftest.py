@@ -29,14 +29,10 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 # If several processes share the work, slow files run first, so that no slow file is left for the end.
 LONG_FILES = (
     *("test_opensearch", "test_restart", "test_code_blocks", "test_versions", "test_embedded"),
+    *("test_migrate", "test_adopt", "test_explain", "test_online", "test_editor", "test_pages_fuzz"),
     *("test_frame", "test_maintenance", "test_damage", "test_crashes", "test_store", "test_lists"),
-    *(
-        "test_threads",
-        "test_following",
-        "test_sidecar_pair",
-        "test_sidecar_entry_points",
-        "test_distribution",
-    ),
+    *("test_threads", "test_following", "test_sidecar_pair", "test_distribution"),
+    "test_sidecar_entry_points",
 )
 
 # Parameters that make no difference to a result: profile, look-up of nodes, whether a server goes silent,

@@ -324,7 +324,7 @@ def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
     ids, reader, outcomes = list(roots(es, index)), Reader(es, forest=forest), Counter[str]()
     pairs, draw = list(itertools.combinations(ids, 2)), Random(1)
     of_a_story = [pair for pair in pairs if pair[0].split()[0] == pair[1].split()[0]]
-    few = min(times_effort(150), len(of_a_story))
+    few = min(times_effort(100), len(of_a_story))
     for one, other in [*draw.sample(of_a_story, few), *draw.sample(pairs, 20)]:
         found = reader.explain(index, one, other)
         articles, comparison = [found.one, found.other], found.comparison

@@ -55,8 +55,8 @@ def cluster(
 
     Options:
         time_field: The publication time. Default: articles have no time, and nothing expires.
-        retention_days: With --time-field: how many days after its last article a cluster accepts new ones.
-            Default: 30.
+        retention_days: With --time-field: for how many days after its last article a cluster accepts more
+            articles. Default: 30.
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days requires --time-field: without a time, nothing expires")

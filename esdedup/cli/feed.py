@@ -108,8 +108,8 @@ def index(
         backfill: Take the forest's time from the articles' publication times instead of the clock.
         flush_interval_s: Seconds after which a batch is indexed even if it is not full, for articles that
             arrive slowly.
-        refused: A new file for articles that are not indexed, such as those that Elasticsearch refuses. Pass
-            it to `esdedup index` when the cause is fixed.
+        refused: A new file for articles that are not indexed, for example because Elasticsearch refuses them.
+            Pass it to `esdedup index` when the cause is fixed.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     check_readable(files)

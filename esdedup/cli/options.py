@@ -93,7 +93,7 @@ class FieldNames(settings.FieldNames):
     """Options for the names of fields."""
 
     def fields(self, others: Fields = Fields()) -> Fields:  # noqa: B008 - frozen
-        """Return the names of the fields; those that were not given are taken from `others`."""
+        """Return the names of the fields; names that were not given are taken from `others`."""
         names = {role: name for role in others.names if (name := getattr(self, f"{role}_field")) is not None}
         return dataclasses.replace(others, **names)
 
@@ -174,8 +174,8 @@ class NewForest(WritableForest):
     """Options for a forest to write to, which is created if it does not exist."""
 
     retention_days: float | None = pydantic.Field(default=None, ge=0.001, le=1_000_000)
-    """How many days after its last article a cluster accepts new ones. Default: the forest's retention; 30
-    for a new forest."""
+    """For how many days after its last article a cluster accepts more articles. Default: the forest's
+    retention; 30 for a new forest."""
     change_retention: bool = False
     """Allow a retention shorter than the forest's, which makes nodes expire at once."""
     lookup: Literal["memory", "search"] | None = None

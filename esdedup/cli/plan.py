@@ -27,7 +27,7 @@ class WorkloadOptions(SettingGroup):
     edited: float = Workload.edited
     """Share of reprints that change the text, 0 to 1; each of these makes a node."""
     retention_days: float = Workload.retention_days
-    """How many days after its last article a cluster accepts new ones."""
+    """For how many days after its last article a cluster accepts more articles."""
     mean_length: float = Workload.mean_length
     """Average length of an article in characters."""
     peak: float = Workload.peak

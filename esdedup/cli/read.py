@@ -40,7 +40,7 @@ def list_rows(
     """List articles, one row for each cluster of near-duplicates, with the number of similar articles.
 
     Options:
-        query: Words that the title or the text must all contain; also "a phrase", a | b, -without, begin*,
+        query: Words that must all be in the title or the text; also "a phrase", a | b, -without, begin*,
             (group).
         sort: How rows are sorted; rising counts the articles of the last 24 hours. Default: relevance with
             --query, otherwise newest.

@@ -63,7 +63,7 @@ def check_term(name: str, value: str) -> None:
 
 
 def within(query: Query | None, fields: Fields) -> Query:
-    """Restrict a query to articles that have a root: those that were indexed through esdedup."""
+    """Restrict a query to articles that have a root, that is, were indexed through esdedup."""
     with_root = {"exists": {"field": fields.cluster}}
     return {"bool": {"must": [query] if query else [], "filter": [with_root]}}
 
@@ -135,7 +135,7 @@ def signature_read(fields: Fields) -> list[str]:
 
 
 def with_signature(fields: Fields) -> list[str]:
-    """Return the fields that lists show, and those that similarity is computed from."""
+    """Return the fields that lists show, and the fields that similarity is computed from."""
     return [*fields_read(fields), *signature_read(fields)]
 
 

@@ -227,7 +227,7 @@ def _roots_with_a_match(ranking: _Ranking, body: Query) -> Requests[list[str] | 
 
 
 def _sifted(ranking: _Ranking, depth: int) -> Requests[RankedRoots | None]:
-    """Rank all clusters, skipping those without a match; None if too few remain. Fast if most match."""
+    """Rank all clusters, skipping clusters without a match; None if too few remain. Fast if most match."""
     every_cluster = dataclasses.replace(
         ranking, counted=within(None, ranking.request.fields), required=ranking.counted
     )

@@ -122,7 +122,7 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
 
 
 def _of_each(parts: Sequence[Sequence[_Item]], answers: Sequence[Any]) -> Iterator[tuple[_Item, Any]]:
-    """Yield each item with its aggregation, from one answer for each part."""
+    """Yield each item with its aggregation, from one response for each part."""
     for part, answer in zip(parts, answers, strict=True):
         for at, item in enumerate(part):
             yield item, answer["aggregations"][_cluster_name(at)]

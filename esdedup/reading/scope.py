@@ -149,7 +149,7 @@ class Scope:
     )
 
     def check(self, index: str, *, is_fresh: bool = False) -> Requests[CheckedIndex]:
-        """Check the indices behind a name; leave out those that are not set up, such as a forest.
+        """Check the indices behind a name; leave out indices that are not set up, such as a forest.
 
         Mappings may be a few seconds old, unless `is_fresh`.
         """

@@ -41,7 +41,7 @@ from esdedup.sidecar.upstream import Upstream
 log = logging.getLogger("esdedup")
 
 OPENAPI_PATH = "/v1/openapi.json"
-# Connections for the sidecar's own requests, in addition to those for callers' requests.
+# Connections for the sidecar's own requests, in addition to the connections for callers' requests.
 _OWN_CONNECTIONS = 8
 # Elasticsearch's default refresh interval, so that looking up texts causes no further refreshes.
 _REFRESH_INTERVAL_S = 1.0

@@ -229,7 +229,7 @@ def _replaced(value: Any) -> Any:
 
 def _too_large(what: str) -> RequestRefused:
     return RequestRefused(
-        413, "content_too_long_exception", f"the bulk request has {what}: send smaller ones"
+        413, "content_too_long_exception", f"the bulk request has {what}: send smaller requests"
     )
 
 

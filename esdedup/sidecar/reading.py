@@ -1,4 +1,4 @@
-"""The pages and their JSON API in the sidecar: the same routes as those of `esdedup serve`.
+"""The pages and their JSON API in the sidecar: the same routes as in `esdedup serve`.
 
 The API reads from Elasticsearch with the caller's credentials. A request may name the index to read.
 """

@@ -134,8 +134,8 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     forest: Annotated[str, AfterValidator(check_index_name), Naming(heading="Forest")] = DEFAULT_FOREST
     """Name of the forest's index."""
     retention_days: float | None = Field(default=None, ge=0.001, le=1_000_000)
-    """How many days after its last article a cluster accepts new ones. Default: the forest's retention; 30
-    for a new forest."""
+    """For how many days after its last article a cluster accepts more articles. Default: the forest's
+    retention; 30 for a new forest."""
     change_retention: bool = False
     """Allow a retention shorter than the forest's, which makes nodes expire at once."""
     expire_every_s: float = Field(default=3_600.0, ge=1, le=31_536_000)
@@ -163,7 +163,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """Maximum number of articles in the queue; further requests get 429."""
     # The default of Elasticsearch's http.max_content_length.
     max_body_bytes: ByteSize = Field(default=ByteSize(100 * _MB), ge=1_000, le=2**31 - 1)
-    """Maximum size of a request's body, compressed or decompressed; larger ones get 413."""
+    """Maximum size of a request's body, compressed or decompressed; larger requests get 413."""
     max_bodies_bytes: ByteSize = Field(default=ByteSize(512 * _MB), ge=1_000)
     """Maximum total size of the bodies of all requests in progress; further requests get 429."""
     max_requests: int = Field(default=128, ge=1, le=100_000)

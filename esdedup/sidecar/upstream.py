@@ -38,7 +38,7 @@ class RequestUnreadable(SettingError):
 
 
 def end_to_end(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers without those that concern a single connection, which a proxy must not forward."""
+    """Return the headers except hop-by-hop headers, which a proxy must not forward."""
     headers = list(headers)
     named = b",".join(value for name, value in headers if name.lower() == b"connection")
     dropped = _ONE_CONNECTION.union(part.strip().lower() for part in named.split(b","))

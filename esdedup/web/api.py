@@ -212,7 +212,7 @@ async def sources(context: ContextDep, query: Annotated[SourcesParameters, Query
 
 @router.get("/articles", summary="The articles of a cluster, or the articles with a fingerprint")
 async def articles(context: ContextDep, query: Annotated[ArticlesParameters, Query()]) -> SimilarPage:
-    """Returns the newest first. Give either a root or a fingerprint, as stored in an article."""
+    """Returns the newest articles first. Give either a root or a fingerprint, as stored in an article."""
     root, fingerprint, reader = query.root, query.fingerprint, context.reader
     paging = query.model_dump(exclude={"root", "fingerprint"})
     if root is not None and fingerprint is None:

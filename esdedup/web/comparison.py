@@ -88,7 +88,7 @@ async def explanation(
         OptionalText, Query(description="The index to read the other article from.")
     ] = None,
 ) -> ExplanationInWords:
-    """The words are in English or Chinese, as the header `Accept-Language` requests."""
+    """The explanation is in English or Chinese, as the header `Accept-Language` requests."""
     language = language_of(context)
     found = await context.reader.explain(context.index, id, other, in_index=index, other_in_index=other_index)
     response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})

@@ -52,7 +52,7 @@ NamedEditor = Annotated[_NamedEditor, Depends(_named_editor)]
 
 @api_router.get("/edits", summary="The edits of stories")
 async def edits(context: ContextDep, editing: NamedEditor) -> EditHistory:
-    """Returns the earliest edit first, including edits that were undone."""
+    """Returns all edits, earliest first, including edits that were undone."""
     return await editing.editor.history(context.index)
 
 

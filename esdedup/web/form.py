@@ -96,7 +96,7 @@ class Form(ParameterModel):
     """Only articles with this value in a further keyword field, as `field:value`, such as `language:en`;
     repeat the parameter to allow several values, or to filter by several fields."""
     sort: Sort | None = None
-    """Default: relevance if there are words, else newest."""
+    """Default: relevance if there are search words, otherwise newest."""
     head: Head | None = None
     """Which matching article a row shows. Default: the match that decides its position."""
     min_similar: Annotated[int, Field(ge=0, le=1_000_000)] = 0

@@ -1,6 +1,6 @@
 """The languages of the interface: negotiation, messages, and formats of times and numbers.
 
-English messages are the keys of their translations; `locale/zh.po` has the Chinese ones. The file is read
+English messages are the keys of their translations; `locale/zh.po` has the Chinese translations. It is read
 directly, so there is no compiled catalogue that could be out of date.
 """
 

@@ -57,7 +57,7 @@ class ShownText:
 
 
 async def shown_text(context: Context, article: FullArticle, other: FullArticle | None = None) -> ShownText:
-    """Prepare the text of an article to be shown, compared with that of `other` if given."""
+    """Prepare the text of an article to be shown, compared with the text of `other` if given."""
     own_text, own_left_out = await _marked_text(context, article)
     other_text, other_left_out = (None, None) if other is None else await _marked_text(context, other)
 

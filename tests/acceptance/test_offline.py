@@ -91,7 +91,7 @@ def test_edited_reprints_join_a_cluster_only_within_its_retention(run: Run) -> N
     assert "3 clustered, 0 failed, 3 roots" in errors_with("--time-field", "at", "--retention-days", 1)
     shown = run("cluster", "--help").out
     assert (
-        "With --time-field: how many days after its last article a cluster accepts new ones. Default: 30."
+        "for how many days after its last article a cluster accepts more articles. Default: 30."
         in " ".join(shown.split())
     )
 

@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * The articles of a cluster, or the articles with a fingerprint
-         * @description Returns the newest first. Give either a root or a fingerprint, as stored in an article.
+         * @description Returns the newest articles first. Give either a root or a fingerprint, as stored in an article.
          */
         get: operations["articles"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * The edits of stories
-         * @description Returns the earliest edit first, including edits that were undone.
+         * @description Returns all edits, earliest first, including edits that were undone.
          */
         get: operations["edits"];
         put?: never;
@@ -79,7 +79,7 @@ export interface paths {
         };
         /**
          * Why two articles are in one cluster or not
-         * @description The words are in English or Chinese, as the header `Accept-Language` requests.
+         * @description The explanation is in English or Chinese, as the header `Accept-Language` requests.
          */
         get: operations["explanation"];
         put?: never;
@@ -247,9 +247,9 @@ export interface paths {
          * The rows of the list as CSV
          * @description Returns the first rows of the list, after a header; times are ISO 8601.
          *
-         *     A file has at most 10,000 rows and about eight million bytes. Its name has the number of its rows and of
-         *     all rows, and the header `Link` has the address of the rest. Texts that a spreadsheet would treat as a
-         *     formula begin with an apostrophe.
+         *     A file has at most 10,000 rows and about eight million bytes. Its name contains the number of its rows and
+         *     of all rows, and the header `Link` contains the address of the rest. Texts that a spreadsheet would treat
+         *     as a formula begin with an apostrophe.
          */
         get: operations["export_csv"];
         put?: never;
@@ -271,8 +271,8 @@ export interface paths {
          * The rows of the list as JSON Lines
          * @description Returns the first rows of the list, one on each line as in `/api/v1/list`; times are ISO 8601.
          *
-         *     A file has at most 10,000 rows and about eight million bytes. Its name has the number of its rows and of
-         *     all rows, and the header `Link` has the address of the rest.
+         *     A file has at most 10,000 rows and about eight million bytes. Its name contains the number of its rows and
+         *     of all rows, and the header `Link` contains the address of the rest.
          */
         get: operations["export_jsonl"];
         put?: never;
@@ -1874,7 +1874,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows on a page. */
                 size?: number;
-                /** @description Default: relevance if there are words, else newest. */
+                /** @description Default: relevance if there are search words, otherwise newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
@@ -1974,7 +1974,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows on a page. */
                 size?: number;
-                /** @description Default: relevance if there are words, else newest. */
+                /** @description Default: relevance if there are search words, otherwise newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
@@ -2562,7 +2562,7 @@ export interface operations {
                 since?: string;
                 /** @description The maximum number of rows to export. */
                 size?: number;
-                /** @description Default: relevance if there are words, else newest. */
+                /** @description Default: relevance if there are search words, otherwise newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
@@ -2644,7 +2644,7 @@ export interface operations {
                 since?: string;
                 /** @description The maximum number of rows to export. */
                 size?: number;
-                /** @description Default: relevance if there are words, else newest. */
+                /** @description Default: relevance if there are search words, otherwise newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];
@@ -2728,7 +2728,7 @@ export interface operations {
                 since?: string;
                 /** @description Rows on a page. */
                 size?: number;
-                /** @description Default: relevance if there are words, else newest. */
+                /** @description Default: relevance if there are search words, otherwise newest. */
                 sort?: ("relevance" | "newest" | "oldest" | "similar-desc" | "similar-asc" | "sources-desc" | "rising") | null;
                 /** @description Only articles from this source; repeat the parameter to allow several sources. */
                 source?: string[];

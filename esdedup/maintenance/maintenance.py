@@ -149,7 +149,7 @@ class Maintenance(Inspection):
 
         Raises:
             RetentionShorter: Nodes would live for less time than before, and `change_retention` is false.
-            ForestExists: `replace` is false; or it is true, but the forest has more than these articles.
+            ForestExists: `replace` is false; or it is true, but the forest has more nodes or indices.
             ForestMismatch: Also if the articles have several profiles, or an unknown profile.
             IndexNotReady: Also if none of the articles was indexed through esdedup.
         """

@@ -52,7 +52,7 @@ class Sizes:
     # In Elasticsearch: nodes before batches are measured, then batches, pages, articles and roots.
     stored_nodes: int = 40_000
     stored_batches: int = 20
-    stored_pages: int = 20_000
+    stored_hashes: int = 20_000
     stored_articles: int = 12_000
     stored_roots: int = 500_000
     # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind, and checks
@@ -107,10 +107,10 @@ def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> 
     omitting_s = 0.0
     learning = begin(_store(fingerprinter.profile), sites=sites)
 
-    def passage_filter(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def passage_filter(passages: Passages, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         nonlocal omitting_s
         started = time.process_time()
-        left_out = learning(passages, pages)
+        left_out = learning(passages, hashes)
         omitting_s += time.process_time() - started
         return left_out
 
@@ -198,11 +198,11 @@ def _opening_bytes(profile: Profile, count: int) -> float:
     before = peak_bytes()
     for start in range(0, count, MAX_HITS):
         signatures = random_ones(profile, min(MAX_HITS, count - start), random)
-        ids, pages = relation.ids(signatures), random.integers(1, 2**64, len(signatures), np.uint64)
-        each = zip(ids, signatures, pages.tolist(), strict=True)
+        ids, hashes = relation.ids(signatures), random.integers(1, 2**64, len(signatures), np.uint64)
+        each = zip(ids, signatures, hashes.tolist(), strict=True)
         loaded = [
-            pack(StoredNode(node_id, node_id, signature.tobytes(), at, 0, 0, f"{page:016x}", 0))
-            for at, (node_id, signature, page) in enumerate(each, start)
+            pack(StoredNode(node_id, node_id, signature.tobytes(), at, 0, 0, f"{number:016x}", 0))
+            for at, (node_id, signature, number) in enumerate(each, start)
         ]
         nodes.load(loaded, live_since_ms=NO_TIME)
     nodes.settle()

@@ -20,7 +20,7 @@ from benchmarks.unit_costs import bytes_of, measure
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredNode, page_name
+from esdedup.elastic.forest.stored import StoredNode, hash_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import begin
@@ -119,11 +119,11 @@ def _nodes(count: int) -> Iterator[list[StoredNode]]:
             arrivals.signatures,
             arrivals.times_ms.tolist(),
             AGING.round_up(arrivals.times_ms).tolist(),
-            arrivals.pages.tolist(),
+            arrivals.content_hashes.tolist(),
         )
         yield [
-            StoredNode(node_id, node_id, signature.tobytes(), seq, made_ms, seen_ms, page_name(page), seen_ms)
-            for seq, (node_id, signature, made_ms, seen_ms, page) in enumerate(
+            StoredNode(node_id, node_id, signature.tobytes(), seq, made_ms, seen_ms, hash_name(each), seen_ms)
+            for seq, (node_id, signature, made_ms, seen_ms, each) in enumerate(
                 zip(*columns, strict=True), at + 1
             )
             if node_id is not None

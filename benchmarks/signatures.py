@@ -181,18 +181,18 @@ def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arriva
         alphanumerics=np.zeros(count, np.int64),
         boilerplate_letters=np.zeros(count, np.int64),
         are_cut=np.zeros(count, bool),
-        pages=_pages(signatures),
+        content_hashes=_content_hashes(signatures),
         faults=np.full(count, "", object),
     )
     return Arrivals.of(fingerprints, times_ms=times_ms.tolist())
 
 
-def _pages(signatures: Signatures) -> npt.NDArray[np.uint64]:
+def _content_hashes(signatures: Signatures) -> npt.NDArray[np.uint64]:
     """Return a different content hash for each distinct signature."""
     words = np.ascontiguousarray(signatures).view(np.uint64).reshape(len(signatures), -1)
     odd = np.random.default_rng(1).integers(0, 2**63, words.shape[1], np.uint64) * np.uint64(2) + np.uint64(1)
-    pages: npt.NDArray[np.uint64] = (words * odd).sum(axis=1, dtype=np.uint64)
-    return pages
+    hashes: npt.NDArray[np.uint64] = (words * odd).sum(axis=1, dtype=np.uint64)
+    return hashes
 
 
 def _changed(sketches: npt.NDArray[np.uint64], random: np.random.Generator) -> npt.NDArray[np.uint64]:

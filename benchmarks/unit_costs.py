@@ -27,7 +27,7 @@ from benchmarks.signatures import NOW_MS, Held
 from esdedup.elastic.client import connect
 from esdedup.elastic.errors import refused, translated
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import Stored, StoredPage
+from esdedup.elastic.forest.stored import Stored, StoredHash
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile
 from esdedup.neighbours.relation import relation_of
@@ -59,13 +59,13 @@ _REFRESHES = 9
 
 def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes: Sizes) -> ServerCosts:
     """Measure the costs that need a server; `deciding` was measured in memory on this machine."""
-    with connect() as client, _indices(client) as (forest, pages, articles, plain, warm, roots):
+    with connect() as client, _indices(client) as (forest, hashes, articles, plain, warm, roots):
         us, server_us, arrivals_a_second, requests, node_count = in_new_process(
             _assigning, connect, forest, profile, sizes
         )
-        _write_pages(client, pages, profile, sizes.stored_pages)
+        _write_hashes(client, hashes, profile, sizes.stored_hashes)
         with translated("measure"):
-            client.indices.flush(index=[forest, pages])
+            client.indices.flush(index=[forest, hashes])
         written_s = time.monotonic()
         with Dedup(client, profile=profile, forest=f"{forest}-of-articles") as dedup:
             dedup.setup(articles)
@@ -81,7 +81,7 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
         time.sleep(max(0.0, written_s + sizes.kept_for_recovery_s - time.monotonic()))
         return ServerCosts(
             node_bytes=bytes_of(client, forest) / node_count,
-            page_bytes=bytes_of(client, pages) / sizes.stored_pages,
+            page_bytes=bytes_of(client, hashes) / sizes.stored_hashes,
             article_bytes=max(0.0, article_bytes - plain_bytes),
             us_a_commit=max(0.0, us - deciding.us(sizes.stored_nodes)),
             arrivals_a_second=arrivals_a_second,
@@ -157,13 +157,13 @@ def _counted(client: Elasticsearch) -> Iterator[mock.Mock]:
         yield counted
 
 
-def _write_pages(client: Elasticsearch, name: str, profile: Profile, count: int) -> None:
+def _write_hashes(client: Elasticsearch, name: str, profile: Profile, count: int) -> None:
     random, relation = np.random.default_rng(4), relation_of(profile)
     held = Held.random(profile, count, random)
-    pages = random.integers(1, 2**64, count, np.uint64).tolist()
+    hashes = random.integers(1, 2**64, count, np.uint64).tolist()
     stored: list[Stored] = [
-        StoredPage(page=f"{page:016x}", node=node, seen_ms=at * 1_000)
-        for at, (page, node) in enumerate(zip(pages, relation.ids(held.signatures), strict=True))
+        StoredHash(content_hash=f"{number:016x}", node=node, seen_ms=at * 1_000)
+        for at, (number, node) in enumerate(zip(hashes, relation.ids(held.signatures), strict=True))
     ]
     pack = relation.core.pack
     with ElasticStore(client, forest=name, profile=profile, aging=AGING) as store:

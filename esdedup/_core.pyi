@@ -11,7 +11,7 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import Layout
 
 _Node = tuple[str, str, bytes, int, int, int, str, int, str, str]
-_Page = tuple[str, str | None, int]
+_Hash = tuple[str, str | None, int]
 _Answer = tuple[int, str | None, str | None, int, bytes, str | None, str | None]
 
 @final
@@ -235,24 +235,24 @@ class Relation:
     def terms(self, signatures: bytes, layout: Layout, is_indexed: bool) -> list[list[str]]:
         """Return the keys of each signature; see `neighbours.relation.Relation.terms`."""
 
-    def pack(self, stored: _Node | _Page) -> bytes:
-        """Return a `StoredNode` or `StoredPage` in packed form; raises `ValueError` for invalid values."""
+    def pack(self, stored: _Node | _Hash) -> bytes:
+        """Return a `StoredNode` or `StoredHash` in packed form; raises `ValueError` for invalid values."""
 
-    def unpack(self, packed: bytes) -> _Node | _Page | None:
-        """Return the fields of a packed node or page; None if the length fits neither."""
+    def unpack(self, packed: bytes) -> _Node | _Hash | None:
+        """Return the fields of a packed node or content hash; None if the length fits neither."""
 
     def log(self, packed: Sequence[bytes]) -> tuple[bytes, int]:
-        """Return nodes and pages in log format, and the latest `seen_ms`; raises as `documents`."""
+        """Return nodes and content hashes in log format, and the latest `seen_ms`; raises as `documents`."""
 
     def entries(self, log: bytes) -> tuple[list[bytes | tuple[str, int, int]], bool]:
         """Return the entries of a log up to the first unreadable one, and whether all are readable.
 
-        Nodes and pages are packed. If only the times of an earlier node changed, its entry consists of its
-        id, `seen_ms` and `page_seen_ms`.
+        Nodes and content hashes are packed. If only the times of an earlier node changed, its entry consists
+        of its id, `seen_ms` and `hash_seen_ms`.
         """
 
     def documents(self, packed: Sequence[bytes], layout: Layout) -> list[tuple[str, str]]:
-        """Return the ids and JSON of packed nodes and pages; raises `ValueError` for invalid ones."""
+        """Return ids and JSON of packed nodes and content hashes; raises `ValueError` for invalid ones."""
 
     def are_equal(self, one: bytes, other: bytes) -> bool:
         """Return whether the compared parts of two signatures are equal."""
@@ -278,7 +278,7 @@ class NeighbourIndex:
         """The memory used, in bytes."""
 
 class Nodes:
-    """The nodes and pages of a forest in memory; see `forest.nodes.Nodes`.
+    """The nodes and content hashes of a forest in memory; see `forest.nodes.Nodes`.
 
     A panic is raised as an `EsdedupError`, and so is every later call.
     """
@@ -289,7 +289,7 @@ class Nodes:
         self,
         signatures: bytes,
         exist: bytes,
-        pages: bytes,
+        hashes: bytes,
         times_ms: bytes,
         *,
         state: tuple[int, int, int],
@@ -300,14 +300,14 @@ class Nodes:
         Args:
             signatures: The signatures, in the relation's dtype.
             exist: Whether each text has a signature: bool.
-            pages: The content hashes: uint64.
+            hashes: The content hashes: uint64.
             times_ms: The articles' times, milliseconds since 1970: int64.
             state: The fields of the forest's `State`.
             now_ms: The time of the clock.
 
         Returns:
             For each arrival, the number of its kind and the other fields of its `Assignment`, without `seq`;
-            the packed nodes and pages to be written; the same in log format; and the new state.
+            the packed nodes and content hashes to be written; the same in log format; and the new state.
         """
 
     def contested(self) -> list[str]:
@@ -320,34 +320,34 @@ class Nodes:
         """Undo the changes of the last step."""
 
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
-        """Add live nodes and pages, in the format of `Plan.written` and in any order.
+        """Add live nodes and content hashes, in the format of `Plan.written` and in any order.
 
         Values of an invalid length are skipped. Of several with the same id, the last one is used. Until
         `settle` is called, every node is a root.
         """
 
     def missing(self) -> tuple[list[str], list[str]]:
-        """Return the ids of roots that were not loaded, and the ids of pages' nodes that were not."""
+        """Return the ids of roots that were not loaded, and those of content hashes' nodes that were not."""
 
     def load_logs(self, logs: Sequence[bytes]) -> None:
         """Add the entries of logs (`Plan.log`), each up to its first unreadable entry; call `settle` next."""
 
     def settle(self, *, live_since_ms: int = ...) -> None:
-        """Link each loaded node to its root, remember the loaded pages, and forget expired ones.
+        """Link each loaded node to its root, remember the loaded content hashes, and forget expired ones.
 
-        In a damaged forest, a missing root is recreated from one of its leaves, and pages whose node is
-        missing are dropped. By default, nothing has expired.
+        In a damaged forest, a missing root is recreated from one of its leaves, and content hashes whose node
+        is missing are dropped. By default, nothing has expired.
         """
 
     def living(self, log: bytes, *, live_since_ms: int) -> list[bytes]:
-        """Return the current versions of the live nodes and pages that a log contains in full.
+        """Return the current versions of the live nodes and content hashes that a log contains in full.
 
-        Pages that their nodes remember are left out.
+        Content hashes that their nodes remember are left out.
         """
 
     @property
-    def lone_page_count(self) -> int:
-        """The number of remembered pages that created no node."""
+    def extra_hash_count(self) -> int:
+        """The number of remembered content hashes that created no node."""
 
     @property
     def size_bytes(self) -> int:

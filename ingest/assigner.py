@@ -12,7 +12,7 @@ from esdedup.ingest.dates import UNDERSTOOD
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, without_placeholders
 from esdedup.boilerplate.placeholders import MOST_LETTERS, PlaceholderWatch
-from esdedup.elastic.forest.stored import page_name
+from esdedup.elastic.forest.stored import hash_name
 from esdedup.errors import TextFailed
 from esdedup.fields import term_of
 from esdedup.fingerprint.bands import ARTICLES
@@ -21,7 +21,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest import Aging, Arrivals, Assignment, Decision, Kind, Store, begin, decide
 from esdedup.forest.forest import Growth
-from esdedup.forest.model import NO_PAGE, NO_TIME
+from esdedup.forest.model import NO_HASH, NO_TIME
 from esdedup.forest.store import completed
 from esdedup.forest.stories import NO_STORIES, Stories
 from esdedup.neighbours.relation import relation_of
@@ -150,7 +150,7 @@ class Assigner:
         for article, assignment, fields, alphanumerics, letters, is_cut, fault in zip(
             articles,
             assignments,
-            _fingerprint_fields(fingerprints.pages.tolist(), assignments, self._profile),
+            _fingerprint_fields(fingerprints.content_hashes.tolist(), assignments, self._profile),
             fingerprints.alphanumerics.tolist(),
             fingerprints.boilerplate_letters.tolist(),
             fingerprints.are_cut.tolist(),
@@ -190,7 +190,7 @@ def _title_of(article: ArticleAction) -> str | None:
 
 
 def _fingerprint_fields(
-    pages: Sequence[int], assignments: Sequence[Assignment], profile: Profile
+    content_hashes: Sequence[int], assignments: Sequence[Assignment], profile: Profile
 ) -> Iterator[dict[str, Any]]:
     """Yield the dedup fields that come from each article's content hash and node, if it has them.
 
@@ -198,13 +198,13 @@ def _fingerprint_fields(
     """
     signatures = b"".join([each.signature for each in assignments])
     bands = relation_of(profile).terms(signatures, ARTICLES, are_indexed=False)
-    for page, assignment, own in zip(pages, assignments, bands, strict=True):
-        of_page = {} if page == NO_PAGE else {"page": page_name(page)}
+    for number, assignment, own in zip(content_hashes, assignments, bands, strict=True):
+        of_hash = {} if number == NO_HASH else {"page": hash_name(number)}
         if assignment.node is None:
-            yield of_page
+            yield of_hash
             continue
         signature = base64.b64encode(assignment.signature).decode()
-        yield {"fingerprint": assignment.node, "signature": signature, "bands": own, **of_page}
+        yield {"fingerprint": assignment.node, "signature": signature, "bands": own, **of_hash}
 
 
 def _warn_of_leaps(

@@ -85,7 +85,7 @@ class Boilerplate(Learner):
     def filter(
         self,
         passages: Passages,
-        pages: Hashes,
+        content_hashes: Hashes,
         *,
         overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
@@ -96,7 +96,7 @@ class Boilerplate(Learner):
 
         Args:
             passages: The passages of the pages.
-            pages: The content hashes of the pages, uint64 ``(text_count,)``.
+            content_hashes: The content hashes of the pages, uint64 ``(text_count,)``.
             overrides: Take precedence over learned boilerplate.
             sites: The sites of the pages. For several calls, pass one iterator for all pages.
             articles: The names of the articles on their sites. The page of an article may change.
@@ -104,11 +104,11 @@ class Boilerplate(Learner):
         """
         left_out = self.filter_columns(
             passages.columns,
-            pages.tobytes(),
+            content_hashes.tobytes(),
             (
-                list(itertools.islice(sites, len(pages))),
-                list(itertools.islice(articles, len(pages))),
-                list(itertools.islice(titles, len(pages))),
+                list(itertools.islice(sites, len(content_hashes))),
+                list(itertools.islice(articles, len(content_hashes))),
+                list(itertools.islice(titles, len(content_hashes))),
             ),
             overrides.core,
         )

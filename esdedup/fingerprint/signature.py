@@ -70,7 +70,7 @@ class Fingerprints:
     are_cut: npt.NDArray[np.bool_]
     # uint64 (n,): the content hash of each text; 0 if it has no letters or digits, has a fault, or is a
     # placeholder.
-    pages: npt.NDArray[np.uint64]
+    content_hashes: npt.NDArray[np.uint64]
     # str (n,): where the crate failed on each text, which is then treated as empty; "" if it did not fail.
     faults: npt.NDArray[np.object_]
 
@@ -86,17 +86,17 @@ class Fingerprints:
         faults: Sequence[str],
     ) -> "Fingerprints":
         """Create fingerprints from parsed texts and flags of omitted passages, bool ``(passages,)``."""
-        column, pages = np.array(faults, object), parsed.pages
+        column, hashes = np.array(faults, object), parsed.content_hashes
         if any(faults):
             # Otherwise the forest would remember that the text has no fingerprint.
-            pages = np.where(column == "", pages, np.uint64(0))
+            hashes = np.where(column == "", hashes, np.uint64(0))
         return cls(
             signatures=signatures,
             exists=exists,
             alphanumerics=alphanumerics,
             boilerplate_letters=parsed.letters_left_out(left_out),
             are_cut=parsed.are_cut,
-            pages=pages,
+            content_hashes=hashes,
             faults=column,
         )
 
@@ -118,7 +118,7 @@ class Fingerprints:
             self,
             signatures=np.where(kept, self.signatures, np.zeros(1, self.signatures.dtype)),
             exists=self.exists & kept,
-            pages=np.where(kept, self.pages, np.uint64(0)),
+            content_hashes=np.where(kept, self.content_hashes, np.uint64(0)),
         )
 
     def checked(self) -> "Fingerprints":

@@ -15,7 +15,7 @@ from esdedup.fingerprint.signature import Fingerprints
 NO_TIME = -(2**63)
 """An unknown time, where a number is needed; it is less than any known time."""
 
-NO_PAGE = 0
+NO_HASH = 0
 """The content hash of texts without letters and digits, which have no fingerprint and are not remembered.
 
 Any other text has this content hash with a probability of 1 in 2^64."""
@@ -45,8 +45,8 @@ class Arrivals:
     signatures: npt.NDArray[Any]
     # bool (n,): False for an article without a fingerprint, which gets a seq but no node.
     exist: npt.NDArray[np.bool_]
-    # uint64 (n,): the content hashes, from `Fingerprints.pages`.
-    pages: npt.NDArray[np.uint64]
+    # uint64 (n,): the content hashes, from `Fingerprints.content_hashes`.
+    content_hashes: npt.NDArray[np.uint64]
     # int64 (n,), milliseconds since 1970; NO_TIME for an unknown time.
     times_ms: npt.NDArray[np.int64]
 
@@ -65,7 +65,7 @@ class Arrivals:
         return cls(
             signatures=signatures,
             exist=fingerprints.exists,
-            pages=fingerprints.pages,
+            content_hashes=fingerprints.content_hashes,
             times_ms=np.array([NO_TIME if each is None else each for each in times_ms], np.int64),
         )
 

@@ -1,4 +1,4 @@
-"""The nodes and pages (content hashes) of a forest in memory, to which the crate applies the rules."""
+"""The nodes and content hashes of a forest in memory, to which the crate applies the rules."""
 
 import collections
 import dataclasses
@@ -12,10 +12,11 @@ _KINDS = list(Kind)
 
 
 class Nodes(_core.Nodes):
-    """All nodes and pages of a forest, or the ones that a batch may need. Threads may share the object.
+    """All nodes and content hashes of a forest, or those that a batch may need. Threads may share the object.
 
     `assign` begins a step: a batch of changes that may be committed, and is kept (made permanent) or undone
-    as a whole. Several steps may be open. Nodes and pages seen at `live_since_ms` or later are live.
+    as a whole. Several steps may be open. Nodes and content hashes seen at `live_since_ms` or later are
+    live.
     """
 
     # The plans of the steps that are committed but not kept, oldest first.
@@ -32,7 +33,7 @@ class Nodes(_core.Nodes):
         answers, written, log, (seq, time_ms, origin_ms) = self.assign_columns(
             arrivals.signatures.tobytes(),
             arrivals.exist.tobytes(),
-            arrivals.pages.tobytes(),
+            arrivals.content_hashes.tobytes(),
             arrivals.times_ms.tobytes(),
             state=(state.seq, state.time_ms, state.origin_ms),
             now_ms=now_ms,
@@ -49,7 +50,7 @@ class Nodes(_core.Nodes):
         self.committed.append(plan)
 
     def keep(self) -> None:
-        """Make the first step permanent, and drop some nodes and pages that expired before the step ended."""
+        """Make the first step permanent; drop some nodes and content hashes that expired before its end."""
         super().keep()
         # This comes last: if an exception interrupts this method, a durable batch is only read again.
         if self.committed:

@@ -3,7 +3,7 @@
 Each batch makes these calls to the store, in this order; it may be abandoned after any of them::
 
     store.begin()
-    left_out = store.boilerplate.filter(passages, pages)
+    left_out = store.boilerplate.filter(passages, content_hashes)
     plan = store.nodes(arrivals, now_ms=now_ms).assign(arrivals, store.state, now_ms=now_ms)
     written = store.commit(plan)
 """
@@ -27,7 +27,7 @@ def completed() -> Future[None]:
 
 
 class Store(Protocol):
-    """Stores the state, the nodes, the remembered pages (content hashes) and the boilerplate of one forest.
+    """Stores the state, the nodes, the remembered content hashes and the boilerplate of one forest.
 
     Only one forest uses a store, with one call at a time. A call that cannot read or write raises an
     `EsdedupError`. After `ForestLost` or `ForestMissing` the store cannot be used again; after any other
@@ -109,7 +109,7 @@ class MemoryStore:
 
     @property
     def size_bytes(self) -> int:
-        """The memory used by nodes, pages and boilerplate."""
+        """The memory used by nodes, content hashes and boilerplate."""
         return self._nodes.size_bytes + self.boilerplate.size_bytes
 
     def begin(self) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.stored import (
     Stored,
+    StoredHash,
     StoredNode,
-    StoredPage,
     genuine,
     interleaved,
+    is_hash_name,
     is_node_id,
-    is_page_id,
     keys_of,
     recreate_root,
 )
@@ -39,7 +39,7 @@ class _Batch:
     # The existing nodes of their texts, roots and content hashes, by id.
     nodes: dict[str, StoredNode]
     # Their remembered content hashes, by id.
-    pages: dict[str, StoredPage]
+    hashes: dict[str, StoredHash]
     # Nodes with an earlier `seen` have expired.
     since_ms: int
 
@@ -81,15 +81,16 @@ class ArticleAudit:
                 (valid if self._is_valid(record) else invalid).append(record)
             for record in invalid:
                 self.on_invalid(record)
-            pages = self.index.run(self.index.nodes.pages(record.page for record in valid if record.page))
-            nodes = self._nodes(valid, pages.values())
+            named = (record.content_hash for record in valid if record.content_hash)
+            hashes = self.index.run(self.index.nodes.hashes(named))
+            nodes = self._nodes(valid, hashes.values())
             # Read the status after the nodes: a node that is live by this status was live when it was read.
             since_ms = self.index.status().live_since_ms(self.aging)
             live: list[Record] = []
             old: list[Record] = []
             for record in valid:
                 (live if self.aging.round_up(record.seen_ms) >= since_ms else old).append(record)
-            yield _Batch(invalid=invalid, live=live, old=old, nodes=nodes, pages=pages, since_ms=since_ms)
+            yield _Batch(invalid=invalid, live=live, old=old, nodes=nodes, hashes=hashes, since_ms=since_ms)
             self.on_articles(len(records))
 
     def _state_behind(self) -> Iterator[Violation]:
@@ -101,7 +102,7 @@ class ArticleAudit:
             detail = f"its last arrival is {forest.seq}, but an article is arrival {articles.seq}"
             yield repairable(ViolationKind.STATE_BEHIND, self.index.name, detail, Remedy(state=after))
 
-    def _nodes(self, batch: list[Record], remembered: Iterable[StoredPage]) -> dict[str, StoredNode]:
+    def _nodes(self, batch: list[Record], remembered: Iterable[StoredHash]) -> dict[str, StoredNode]:
         ids = {
             node_id
             for record in batch
@@ -119,15 +120,15 @@ class ArticleAudit:
 
     def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
         # Later articles are compared with the nodes as repaired for earlier articles.
-        repaired, pages = dict(batch.nodes), dict(batch.pages)
+        repaired, hashes = dict(batch.nodes), dict(batch.hashes)
         for record in batch.live:
             if record.profile != self.index.meta.profile:
                 detail = f"{record.profile!r}; the profile of the forest is {self.index.meta.profile!r}"
                 yield Violation(kind=ViolationKind.OTHER_PROFILE, subject=record.id, detail=detail)
             elif record.fingerprint is not None:
-                yield from self._of_article(record, record.fingerprint, repaired, pages, batch)
-            elif changed := self._remembered(record, repaired, pages):
-                detail = f"arrival {record.seq}, without a fingerprint, page {record.page}"
+                yield from self._of_article(record, record.fingerprint, repaired, hashes, batch)
+            elif changed := self._remembered(record, repaired, hashes):
+                detail = f"arrival {record.seq}, without a fingerprint, page {record.content_hash}"
                 remedy = Remedy(stored=tuple(changed))
                 yield repairable(ViolationKind.PAGE_BEHIND, record.id, detail, remedy)
         for record in batch.old:
@@ -160,10 +161,10 @@ class ArticleAudit:
         record: Record,
         fingerprint: str,
         nodes: dict[str, StoredNode],
-        pages: dict[str, StoredPage],
+        hashes: dict[str, StoredHash],
         batch: _Batch,
     ) -> Iterator[Violation]:
-        """Compare an article with its node, root and content hash; add its repairs to `nodes` and `pages`."""
+        """Compare an article with its node, root and content hash; add repairs to `nodes` and `hashes`."""
         node, root = nodes.get(fingerprint), nodes.get(record.root)
         if node is not None and node.seen_ms < batch.since_ms:
             # Ignore an expired node: the next article with this fingerprint makes a new node.
@@ -183,10 +184,11 @@ class ArticleAudit:
             kind = ViolationKind.NODE_GONE
         elif record.root not in batch.nodes:
             kind = ViolationKind.ARTICLE_ROOT_GONE
-        remembered = self._remembered(record, nodes, pages)
+        remembered = self._remembered(record, nodes, hashes)
         changed |= {each.document_id: each for each in remembered}
         if changed:
-            detail = f"arrival {record.seq}, text {fingerprint}, root {record.root}, page {record.page}"
+            detail = f"arrival {record.seq}, text {fingerprint}, root {record.root}"
+            detail += f", page {record.content_hash}"
             yield repairable(kind, record.id, detail, Remedy(stored=tuple(changed.values())))
 
     def _of_old_article(
@@ -206,33 +208,33 @@ class ArticleAudit:
                 yield repairable(ViolationKind.NODE_BEHIND, record.id, detail, Remedy(stored=(after,)))
 
     def _remembered(
-        self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]
+        self, record: Record, nodes: dict[str, StoredNode], hashes: dict[str, StoredHash]
     ) -> list[Stored]:
         """Return the nodes or content hashes to write, so that an article's content hash is remembered.
 
         The latest article with a content hash decides: the hash must be remembered with a node of that
-        article's root, or without a node if the article has no fingerprint. Updates `pages` and `nodes`.
+        article's root, or without a node if the article has no fingerprint. Updates `hashes` and `nodes`.
         """
-        if record.page is None:
+        if record.content_hash is None:
             return []
         own = None if record.fingerprint is None else nodes[record.fingerprint]
-        page = pages.get(record.page)
-        other = None if page is None or page.node is None else nodes.get(page.node)
+        last = hashes.get(record.content_hash)
+        other = None if last is None or last.node is None else nodes.get(last.node)
         has_root = (other and other.root) == (own and own.root)
         seen_ms = self.aging.round_up(record.seen_ms)
         # No content hash may outlive its node, whose time may be rounded with another granularity.
-        right = StoredPage(record.page, own and own.id, min(seen_ms, own.seen_ms) if own else seen_ms)
-        if page is None or (page.node and not other) or _page_seen_ms(page, other) < record.seen_ms:
-            changed = [own.remembering(right.page, right.seen_ms) if own else right]
-        elif has_root or record.seq != self.records.latest_of_page(record.page):
+        right = StoredHash(record.content_hash, own and own.id, min(seen_ms, own.seen_ms) if own else seen_ms)
+        if last is None or (last.node and not other) or _hash_seen_ms(last, other) < record.seen_ms:
+            changed = [own.remembering(right.content_hash, right.seen_ms) if own else right]
+        elif has_root or record.seq != self.records.latest_of_hash(record.content_hash):
             return []
         else:
             # Replace the wrong document, or remove the hash from the node that wrongly has it.
             changed = [right]
-            if other and other.page == record.page:
-                changed.append(other._replace(page="", page_seen_ms=NO_TIME))
+            if other and other.content_hash == record.content_hash:
+                changed.append(other._replace(content_hash="", hash_seen_ms=NO_TIME))
         nodes |= {each.id: each for each in changed if isinstance(each, StoredNode)}
-        pages[record.page] = right
+        hashes[record.content_hash] = right
         return changed
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
@@ -273,7 +275,7 @@ class ArticleAudit:
                     yield Violation(kind=ViolationKind.WRONG_BANDS, subject=record.id, detail=detail)
 
     def _is_valid(self, record: Record) -> bool:
-        if record.several or not (record.page is None or is_page_id(record.page)):
+        if record.several or not (record.content_hash is None or is_hash_name(record.content_hash)):
             return False
         if record.fingerprint is None:
             return record.root.startswith(LONE)
@@ -295,8 +297,8 @@ def _linked(node: StoredNode, record: Record) -> StoredNode:
     return node._replace(part_of=node.part_of or part_of, has_part=node.has_part or has_part)
 
 
-def _page_seen_ms(page: StoredPage, node: StoredNode | None) -> int:
-    return min(page.seen_ms, node.seen_ms) if node else page.seen_ms
+def _hash_seen_ms(last: StoredHash, node: StoredNode | None) -> int:
+    return min(last.seen_ms, node.seen_ms) if node else last.seen_ms
 
 
 def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:
@@ -312,7 +314,7 @@ def _invalid(record: Record) -> Violation:
         return repairable(ViolationKind.INVALID_RECORD, record.id, detail, Remedy(change=(record, cleared)))
     else:
         detail = (
-            f"fingerprint {record.fingerprint!r}, page {record.page!r}, root {record.root!r}, "
+            f"fingerprint {record.fingerprint!r}, page {record.content_hash!r}, root {record.root!r}, "
             f"seq {record.seq}; index it again"
         )
     return Violation(kind=ViolationKind.INVALID_RECORD, subject=record.id, detail=detail)

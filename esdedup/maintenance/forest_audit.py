@@ -77,7 +77,7 @@ class ForestAudit:
             yield from self._near_roots(live)
             self.on_nodes(len(batch))
         yield from map(_unfindable, self._misplaced)
-        yield from self._stray_pages()
+        yield from self._stray_hashes()
         yield from self._damaged_learning()
         for hit in self._damaged:
             detail = "it is missing or unreadable; a repair deletes it and restores it from articles"
@@ -181,17 +181,17 @@ class ForestAudit:
             if way in {"root", "member"}:
                 yield *pair, float(resemblance)
 
-    def _stray_pages(self) -> Iterator[Violation]:
+    def _stray_hashes(self) -> Iterator[Violation]:
         """Yield the documents of content hashes that refer to a missing node, or are damaged."""
         index = self._index
-        for pages in index.nodes.lone_pages():
-            named = {page.node for _, page in pages if page and page.node}
+        for extra in index.nodes.extra_hashes():
+            named = {each.node for _, each in extra if each and each.node}
             gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
             # Read the status after the nodes: if a content hash is live now, its node was live when read.
             live_since_ms = index.status().live_since_ms(self._aging)
-            for hit, page in pages:
-                if page is None or (page.node in gone and page.seen_ms >= live_since_ms):
-                    flaw = "its document is damaged" if page is None else f"its node {page.node} is missing"
+            for hit, each in extra:
+                if each is None or (each.node in gone and each.seen_ms >= live_since_ms):
+                    flaw = "its document is damaged" if each is None else f"its node {each.node} is missing"
                     detail = f"{flaw}; a repair deletes it and restores it from articles"
                     yield repairable(ViolationKind.STRAY_PAGE, hit["_id"], detail, Remedy(damaged=hit))
 

@@ -57,7 +57,7 @@ class Record:
     # The signature as bytes; empty for a text without a fingerprint.
     signature: bytes
     # The content hash; None for a text without letters or digits.
-    page: str | None
+    content_hash: str | None
     profile: str | None
     seq: int
     # The forest's time at the assignment; NO_TIME if none was known.
@@ -97,11 +97,11 @@ class Records:
         answer = self._aggregate({"profiles": {"terms": {"field": field, "size": 100}}})
         return [bucket["key"] for bucket in answer["profiles"]["buckets"]]
 
-    def latest_of_page(self, page: str) -> int:
+    def latest_of_hash(self, content_hash: str) -> int:
         """Return the `seq` of the latest article with a content hash; 0 if there is none."""
-        of_page = {"term": {f"{self._fields.dedup}.page": page}}
+        of_hash = {"term": {f"{self._fields.dedup}.page": content_hash}}
         latest = {"max": {"field": self._fields.seq}}
-        answer = self._aggregate({"own": {"filter": of_page, "aggs": {"latest": latest}}})
+        answer = self._aggregate({"own": {"filter": of_hash, "aggs": {"latest": latest}}})
         return int(answer["own"]["latest"]["value"] or 0)
 
     def batches(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
@@ -254,7 +254,7 @@ class Records:
             links={name: " ".join(terms_of(hit["_source"], path)) or None for name, path in named},
             fingerprint=values["fingerprint"],
             signature=signature_of(hit["_source"], self._fields),
-            page=values["page"],
+            content_hash=values["page"],
             profile=values["profile"],
             seq=int(values["seq"] or 0),
             seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),

@@ -6,7 +6,7 @@ from typing import Any
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import FIELD, LogNodes
 from esdedup.elastic.forest.status import aging_document
-from esdedup.elastic.forest.stored import Stored, StoredPage
+from esdedup.elastic.forest.stored import Stored, StoredHash
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.records import Record, Records
@@ -103,17 +103,17 @@ class TimesAhead:
         def back(time_ms: int) -> int:
             return seen_ms if time_ms > self._latest_seen_ms else time_ms
 
-        if isinstance(stored, StoredPage):
+        if isinstance(stored, StoredHash):
             return stored._replace(seen_ms=back(stored.seen_ms))
         return stored._replace(
             made_ms=state.time_ms if stored.made_ms > self._latest_ms else stored.made_ms,
             seen_ms=back(stored.seen_ms),
-            page_seen_ms=back(stored.page_seen_ms),
+            hash_seen_ms=back(stored.hash_seen_ms),
         )
 
 
 def _latest_ms(stored: Stored) -> int:
-    return stored.seen_ms if isinstance(stored, StoredPage) else max(stored.made_ms, stored.seen_ms)
+    return stored.seen_ms if isinstance(stored, StoredHash) else max(stored.made_ms, stored.seen_ms)
 
 
 def _violation(subject: str, time_ms: int) -> Violation:

@@ -68,9 +68,9 @@ class Explainer:
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
 
-    def page(self, text: str) -> int:
+    def content_hash(self, text: str) -> int:
         """Return the content hash of a raw text."""
-        return int(self._fingerprinter.fingerprint([text]).pages[0])
+        return int(self._fingerprinter.fingerprint([text]).content_hashes[0])
 
     def features(self, text: str, site: str | None = None) -> list[Feature]:
         """Return the weighted words that determine the simhash of a raw text."""

@@ -38,7 +38,7 @@ def _arrivals(plan: CapacityPlan) -> Iterator[Figure]:
     basis = "articles except unchanged reprints, within the retention and up to two hours until deletion"
     yield Figure("nodes", "nodes at the end of the first retention", load.nodes, "", basis)
     basis = "unchanged reprints, each with the boilerplate of its site"
-    yield Figure("pages", "content hashes without a node", load.pages, "", basis)
+    yield Figure("pages", "content hashes without a node", load.hashes, "", basis)
     basis = f"{us:,.0f} µs an article of this length"
     for name, title, rate in (("mean", "on average", mean), ("peak", "at the peak", peak)):
         yield Figure(
@@ -57,7 +57,7 @@ def _owners(plan: CapacityPlan) -> Iterator[Figure]:
     yield Figure("owner_cores_peak", "cores of all owners, at the peak", cores, "cores", basis)
     yield Figure("nodes_a_forest", "nodes of each forest", plan.load_each.nodes, "", "equal shares")
     basis = (
-        f"nodes {memory.nodes / _GB:,.2f}, content hashes {memory.pages / _GB:,.2f}, "
+        f"nodes {memory.nodes / _GB:,.2f}, content hashes {memory.hashes / _GB:,.2f}, "
         f"boilerplate {memory.learned / _GB:,.2f} GB"
     )
     yield Figure("owner_memory_gb", "memory of each owner", memory.held / _GB, "GB", basis)
@@ -67,7 +67,7 @@ def _owners(plan: CapacityPlan) -> Iterator[Figure]:
         "setting memory_bytes of each owner, at least",
         "nodes and content hashes; with less memory, nodes are searched for, which is slower",
     )
-    yield Figure("memory_bytes_mb", title, (memory.nodes + memory.pages) / _MB, "MB", basis)
+    yield Figure("memory_bytes_mb", title, (memory.nodes + memory.hashes) / _MB, "MB", basis)
 
 
 def _disk(plan: CapacityPlan) -> Iterator[Figure]:

@@ -23,7 +23,7 @@ _DAY_S = 86_400
 # `seen` is rounded up to the hour, and expired nodes are deleted once an hour.
 _LATE_DAYS = 2 / 24
 # The memory of a content hash that created no node: 20 bytes, and its share of a hash table.
-_LONE_PAGE_BYTES = 29
+_EXTRA_HASH_BYTES = 29
 # The maximum number of representatives that the index in memory can address.
 _MOST_ROWS = 2**31 - 1
 # By default, Lucene merges a segment once this share of it is deleted.
@@ -70,7 +70,7 @@ class ForestLoad:
     articles_a_second: float
     nodes: int
     # Content hashes that created no node.
-    pages: int
+    hashes: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,14 +81,14 @@ class OwnerMemory:
     learned: float
     nodes: float
     # Content hashes that created no node.
-    pages: float
+    hashes: float
     # Temporary memory while the owner opens the forest.
     passing: float
 
     @property
     def held(self) -> float:
-        """Permanent memory; the setting `memory_bytes` limits nodes and pages only."""
-        return self.process + self.learned + self.nodes + self.pages
+        """Permanent memory; the setting `memory_bytes` limits nodes and content hashes only."""
+        return self.process + self.learned + self.nodes + self.hashes
 
     @property
     def peak(self) -> float:
@@ -127,7 +127,7 @@ class CapacityPlan:
             process=costs.process_bytes,
             learned=0.0 if self.profile.keep_boilerplate else self.learned.memory_bytes,
             nodes=load.nodes * costs.node_bytes,
-            pages=load.pages * _LONE_PAGE_BYTES,
+            hashes=load.hashes * _EXTRA_HASH_BYTES,
             passing=costs.opening_bytes + load.nodes * costs.opening_bytes_a_node,
         )
 
@@ -171,10 +171,9 @@ class CapacityPlan:
     @property
     def forest_bytes(self) -> float:
         """The size of the indices of all forests, merged and without replicas."""
-        server, learned = self.costs.server, 0.0 if self.profile.keep_boilerplate else self.learned.disk_bytes
-        return (
-            self.load.nodes * server.node_bytes + self.load.pages * server.page_bytes + self.forests * learned
-        )
+        load, server = self.load, self.costs.server
+        learned = 0.0 if self.profile.keep_boilerplate else self.learned.disk_bytes
+        return load.nodes * server.node_bytes + load.hashes * server.page_bytes + self.forests * learned
 
     @property
     def forest_bytes_unmerged(self) -> float:
@@ -189,11 +188,11 @@ class CapacityPlan:
         articles = self.workload.articles_a_day / forests
         copies = articles * self.workload.reprints * (1 - self.workload.edited)
         life_days = self.workload.retention_days + _LATE_DAYS
-        pages_a_day = 0.0 if self.profile.keep_boilerplate else copies
+        hashes_a_day = 0.0 if self.profile.keep_boilerplate else copies
         return ForestLoad(
             articles_a_second=articles / _DAY_S,
             nodes=math.ceil((articles - copies) * life_days),
-            pages=math.ceil(pages_a_day * life_days),
+            hashes=math.ceil(hashes_a_day * life_days),
         )
 
 

@@ -157,7 +157,7 @@ class StoredText:
     site: str | None
     root: str | None
     fingerprint: str | None
-    page: str | None
+    content_hash: str | None
     # The signature as bytes; empty if it is missing.
     signature: bytes
     profile: str | None
@@ -207,7 +207,7 @@ def _stored_text(hit: queries.Hit, fields: Fields) -> StoredText:
         site=site_of(source, fields),
         root=record["root"] or None,
         fingerprint=record["fingerprint"] or None,
-        page=record["page"] or None,
+        content_hash=record["page"] or None,
         signature=signature_of(source, fields),
         profile=record["profile"],
         seq=None if record["seq"] is None else int(record["seq"]),

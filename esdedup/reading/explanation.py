@@ -12,7 +12,7 @@ from esdedup.elastic.forest.lookup import reader_nodes
 from esdedup.elastic.forest.meta import noticing_deletion, read_meta, refuse_incomplete
 from esdedup.elastic.forest.search import NodeCache, NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
-from esdedup.elastic.forest.stored import StoredNode, page_name, signatures_of
+from esdedup.elastic.forest.stored import StoredNode, hash_name, signatures_of
 from esdedup.elastic.requests import Requests
 from esdedup.errors import ArticleRejected, ForestError, ForestMissing, SettingError
 from esdedup.fields import Fields
@@ -245,17 +245,17 @@ class _IndexExplainer:
 
     def _text_is_same(self, article: StoredText) -> bool | None:
         # Compare content hashes: the fingerprint changes with the learned boilerplate.
-        page = page_name(self._explainer.page(article.text))
-        if page and not article.page and article.fingerprint is None:
+        content_hash = hash_name(self._explainer.content_hash(article.text))
+        if content_hash and not article.content_hash and article.fingerprint is None:
             return None  # The content hash of a placeholder is not stored.
-        return page == (article.page or "")
+        return content_hash == (article.content_hash or "")
 
     def _stays_without(self, article: StoredText) -> Requests[bool | None]:
         """Return whether the forest remembers that an article's text gets no fingerprint."""
         if self._nodes is None or article.fingerprint is not None:
             return None
-        pages = yield from self._nodes.pages([article.page] if article.page else [])
-        return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
+        found = yield from self._nodes.hashes([article.content_hash] if article.content_hash else [])
+        return any(each.node is None and each.seen_ms >= self._live_since_ms for each in found.values())
 
     def _decided_by(self, article: StoredText) -> PastSignature | None:
         """Return the signature that decided an assignment; None if text or profile has changed since."""

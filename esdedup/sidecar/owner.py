@@ -235,7 +235,7 @@ class OwnerThread:
 
     def _export_contents(self, contents: ForestSize) -> None:
         self._metrics.nodes.set(contents.nodes)
-        self._metrics.pages.set(contents.pages)
+        self._metrics.hashes.set(contents.hashes)
         self._metrics.memory.set(contents.memory_bytes)
         self._metrics.passages.set(contents.passages)
         self._metrics.placeholders.set(contents.placeholders)

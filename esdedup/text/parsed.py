@@ -103,7 +103,7 @@ class ParsedTexts:
         return Passages(self.core.passages, len(self))
 
     @property
-    def pages(self) -> npt.NDArray[np.uint64]:
+    def content_hashes(self) -> npt.NDArray[np.uint64]:
         """The content hashes of the texts: uint64 ``(n,)``; 0 for a text without letters and digits.
 
         Texts with the same tokens in the same order have the same content hash.
@@ -125,7 +125,7 @@ class ParsedTexts:
         """Return which passages a filter omits: bool ``(passages,)``, or ``(0,)`` if there is no filter."""
         if passage_filter is None:
             return np.zeros(0, bool)
-        return passage_filter(self.passages, self.pages)
+        return passage_filter(self.passages, self.content_hashes)
 
     def letters_left_out(self, left_out: Bools) -> npt.NDArray[np.int64]:
         """Return the number of omitted letters and digits of each text: int64 ``(n,)``; see `left_out`."""
@@ -143,7 +143,7 @@ class LocatedPassages:
     visible: str
     passages: Passages
     # The content hash of the text, uint64 (1,).
-    page: npt.NDArray[np.uint64]
+    content_hash: npt.NDArray[np.uint64]
     # int64 (n,) each: the starts and ends (exclusive) of passages in `visible`, without surrounding spaces.
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
@@ -156,7 +156,7 @@ class LocatedPassages:
         return cls(
             visible=visible,
             passages=parsed.passages,
-            page=parsed.pages,
+            content_hash=parsed.content_hashes,
             starts=np.frombuffer(starts, np.int64),
             ends=np.frombuffer(ends, np.int64),
         )
@@ -199,4 +199,4 @@ def left_out(text: str, passage_filter: PassageFilter | None, *, max_length: int
     found = LocatedPassages.of(text, max_length=max_length)
     if passage_filter is None:
         return found.left_out(np.zeros(len(found.passages.hashes), bool))
-    return found.left_out(passage_filter(found.passages, found.page))
+    return found.left_out(passage_filter(found.passages, found.content_hash))

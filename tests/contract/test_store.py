@@ -33,7 +33,7 @@ from tests.support.arrivals import (
 )
 from tests.support.assign import assign
 from tests.support.exploring import EFFORT, examples
-from tests.support.forests import LOOKUPS, all_nodes, pages
+from tests.support.forests import LOOKUPS, all_nodes, hashes
 from tests.support.model import Model
 
 MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
@@ -79,15 +79,15 @@ LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
 # While a content hash without a node is remembered, it gets no node and affects no other hash.
 PAGE_WITHOUT_NODE = [
-    (Arrival(None, 0, page=1), "without_fingerprint"),
-    (Arrival(f"{A:016x}", 0, page=1), "without_fingerprint"),
-    (Arrival(f"{NEAR_A:016x}", 0, page=2), "new_root"),
-    (Arrival(f"{A:016x}", 95, page=1), "without_fingerprint"),
-    (Arrival(f"{A:016x}", 105, page=1), "without_fingerprint"),
-    (Arrival(f"{A:016x}", 210, page=1), "new_root"),
-    (Arrival(None, 250, page=1), "known"),
-    (Arrival(None, 400, page=1), "without_fingerprint"),
-    (Arrival(f"{A:016x}", 400, page=1), "without_fingerprint"),
+    (Arrival(None, 0, hash=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 0, hash=1), "without_fingerprint"),
+    (Arrival(f"{NEAR_A:016x}", 0, hash=2), "new_root"),
+    (Arrival(f"{A:016x}", 95, hash=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 105, hash=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 210, hash=1), "new_root"),
+    (Arrival(None, 250, hash=1), "known"),
+    (Arrival(None, 400, hash=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 400, hash=1), "without_fingerprint"),
 ]
 
 
@@ -111,7 +111,7 @@ def test_a_hash_stays_without_a_node_in_elasticsearch(
             store.close()
             store = open_store()
     store.close()
-    assert pages(es, name) == model.remembered() == {(1, None, 400)}
+    assert hashes(es, name) == model.remembered() == {(1, None, 400)}
     assert list(Maintenance(es, forest=name).verify()) == []
 
 
@@ -209,7 +209,7 @@ def _assert_elasticsearch_follows(
     since_ms = NO_TIME if index.log is None else index.status().live_since_ms(AGING)
     found = [node for node in all_nodes(index) if node.seen_ms >= since_ms]
     assert {(node.id, node.root, node.seq, node.seen_ms) for node in found} == live
-    assert pages(es, name) == model.remembered()
+    assert hashes(es, name) == model.remembered()
     assert not list(Maintenance(es, forest=name).verify())
     store.close()
 
@@ -363,12 +363,12 @@ def test_a_returning_content_hash_is_written_in_order(es: Elasticsearch, elastic
     """The node is live through another hash; a crash must not revive the hash before its article's turn."""
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
-    back, other = Arrival(f"{A:016x}", 0, page=1), Arrival(f"{A:016x}", 60, page=2)
+    back, other = Arrival(f"{A:016x}", 0, hash=1), Arrival(f"{A:016x}", 60, hash=2)
     far = Arrival(f"{FAR:016x}", 120)
     for batch in ([back], [other], [far, dataclasses.replace(back, time=120)]):
         assert_follows_model(store, model, batch)
     store.close()
-    assert pages(es, name) == model.remembered() >= {(1, back.id, 120)}
+    assert hashes(es, name) == model.remembered() >= {(1, back.id, 120)}
     hits = es.search(index=name, seq_no_primary_term=True, size=10)["hits"]["hits"]
     written = {hit["_id"]: hit["_seq_no"] for hit in hits}
     assert written[far.id] < written[f"page-{1:016x}"]

@@ -26,7 +26,7 @@ from tests.support.arrivals import (
     assigned_by,
     batch_sizes,
     batches,
-    some_page,
+    some_hash,
     values_of,
 )
 from tests.support.assign import assign
@@ -72,7 +72,7 @@ def _at_one_address(signature: np.ndarray, period: int = 0) -> np.ndarray:
 
 Drawn = tuple[bytes, int | None, int]
 verified_arrivals = st.lists(
-    st.tuples(_signatures(), some_page, st.one_of(st.just(NO_TIME), st.integers(0, 400))), max_size=40
+    st.tuples(_signatures(), some_hash, st.one_of(st.just(NO_TIME), st.integers(0, 400))), max_size=40
 )
 
 
@@ -113,8 +113,8 @@ def _assert_verified_follows(
     )
     store = open_store(profile)
     arriving = [
-        Arrival(name, time, page, _addresses(signature))
-        for name, signature, (_, page, time) in zip(ids, signatures[:, None], drawn, strict=True)
+        Arrival(name, time, content_hash, _addresses(signature))
+        for name, signature, (_, content_hash, time) in zip(ids, signatures[:, None], drawn, strict=True)
     ]
     for batch in batches(list(zip(arriving, signatures, strict=True)), sizes):
         each_signature = np.array([signature for _, signature in batch], SIGNATURE)

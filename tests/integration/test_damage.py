@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup import CLASSIC, VERIFIED, ArticleNotFound, Dedup, Maintenance, Profile, Reader
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.forest.stored import StoredNode, StoredPage
+from esdedup.elastic.forest.stored import StoredHash, StoredNode
 from esdedup.maintenance import ViolationKind
 from esdedup.times import DAY_MS
 from tests.support.forests import (
@@ -20,10 +20,10 @@ from tests.support.forests import (
     classic_node,
     document,
     feed,
+    hashes,
     in_both_lookups,
     kinds,
     nodes,
-    pages,
     remove,
     roots,
     write,
@@ -122,22 +122,23 @@ def article_misplaced(es: Elasticsearch, index: str, forest: str, tree: Tree) ->
     es.update(index=index, id=article["_id"], doc={"dedup": {"root": tree.other.root}}, refresh=True)
 
 
-def page_missing(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
-    write(es, forest, tree.leaf._replace(page=""))
+def hash_missing(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.leaf._replace(content_hash=""))
 
 
-def page_without_node(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
-    page = StoredPage(tree.leaf.page, "0" * len(tree.leaf.id), tree.leaf.page_seen_ms)
-    write(es, forest, tree.leaf._replace(page=""), page)
+def hash_without_node(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    stored = StoredHash(tree.leaf.content_hash, "0" * len(tree.leaf.id), tree.leaf.hash_seen_ms)
+    write(es, forest, tree.leaf._replace(content_hash=""), stored)
 
 
-def page_under_another_root(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
-    page = StoredPage(tree.leaf.page, tree.other.id, tree.leaf.page_seen_ms)
-    write(es, forest, tree.leaf._replace(page=""), page)
+def hash_under_another_root(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    stored = StoredHash(tree.leaf.content_hash, tree.other.id, tree.leaf.hash_seen_ms)
+    write(es, forest, tree.leaf._replace(content_hash=""), stored)
 
 
-def page_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
-    write(es, forest, tree.leaf._replace(page=""), tree.other._replace(page=tree.leaf.page))
+def hash_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    without = tree.leaf._replace(content_hash="")
+    write(es, forest, without, tree.other._replace(content_hash=tree.leaf.content_hash))
 
 
 # The kinds of violations as which each damage may be reported.
@@ -166,10 +167,10 @@ TREES_AND_PAGES: Damages = {
     root_moved_to_another_tree: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
     tree_split: {ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS},
     article_misplaced: {ViolationKind.TWO_ROOTS},
-    page_missing: {ViolationKind.PAGE_BEHIND},
-    page_without_node: {ViolationKind.PAGE_BEHIND, ViolationKind.STRAY_PAGE},
-    page_under_another_root: {ViolationKind.PAGE_BEHIND},
-    page_of_another_node: {ViolationKind.PAGE_BEHIND},
+    hash_missing: {ViolationKind.PAGE_BEHIND},
+    hash_without_node: {ViolationKind.PAGE_BEHIND, ViolationKind.STRAY_PAGE},
+    hash_under_another_root: {ViolationKind.PAGE_BEHIND},
+    hash_of_another_node: {ViolationKind.PAGE_BEHIND},
 }
 OF_EACH: Damages = {
     root_gone: NODES_GONE[root_gone],
@@ -185,7 +186,7 @@ OF_DOCUMENTS = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
 @pytest.mark.parametrize(
     ("damages", "profile"),
     [(NODES_GONE, CLASSIC), (NODES_CHANGED, CLASSIC), (TREES_AND_PAGES, CLASSIC), (OF_EACH, VERIFIED)],
-    ids=["nodes gone", "nodes changed", "trees and pages", "verified"],
+    ids=["nodes gone", "nodes changed", "trees and content hashes", "verified"],
 )
 @in_both_lookups
 def test_damage_is_found_and_repaired(
@@ -195,7 +196,7 @@ def test_damage_is_found_and_repaired(
     index, forest = fed
     if lookup == "memory":
         damages = {damage: shown for damage, shown in damages.items() if damage not in OF_DOCUMENTS}
-    before, pages_before, found = roots(es, index), pages(es, forest), nodes(es, forest)
+    before, hashes_before, found = roots(es, index), hashes(es, forest), nodes(es, forest)
     # The damage of each damaged node or article, by its id.
     damage_of: dict[str, Damage] = {"what is this": no_hex}
     for damage, tree in zip(damages, trees(found), strict=False):
@@ -203,7 +204,7 @@ def test_damage_is_found_and_repaired(
         damage_of |= dict.fromkeys([tree.root.id, tree.other.id], damage)
     assert len(set(damage_of.values()) | {no_hex}) == len({*damages, no_hex})
     damage_of |= {node.id: damage_of[node.root] for node in found.values() if node.root in damage_of}
-    damage_of |= {f"page-{page:016x}": damage_of[node] for page, node, _ in pages_before if node in damage_of}
+    damage_of |= {f"page-{n:016x}": damage_of[node] for n, node, _ in hashes_before if node in damage_of}
     damage_of |= {article: damage_of[root] for article, root in before.items() if root in damage_of}
     maintenance = Maintenance(es, forest=forest)
     shown: dict[Damage, set[ViolationKind]] = {damage: set() for damage in damages}
@@ -221,36 +222,37 @@ def test_damage_is_found_and_repaired(
     assert_rearrivals_are_known(es, index, forest, profile)
     # Articles have arrived again, so their content hashes may have been seen later than before.
     after, earlier = (
-        {(page, node): seen for page, node, seen in each} for each in (pages(es, forest), pages_before)
+        {(name, node): seen for name, node, seen in each} for each in (hashes(es, forest), hashes_before)
     )
     assert after.keys() == earlier.keys()
     assert all(after[each] >= seen_ms for each, seen_ms in earlier.items())
 
 
-def bare_page_missing(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+def bare_hash_missing(es: Elasticsearch, forest: str, bare: StoredHash, other: StoredNode) -> None:
     remove(es, forest, bare.document_id)
 
 
-def bare_page_damaged(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+def bare_hash_damaged(es: Elasticsearch, forest: str, bare: StoredHash, other: StoredNode) -> None:
     body = {name: value for name, value in document(es, forest, bare).items() if name != "page"}
     es.index(index=forest, id=bare.document_id, document=body, refresh=True)
 
 
-def bare_page_seen_too_low(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+def bare_hash_seen_too_low(es: Elasticsearch, forest: str, bare: StoredHash, other: StoredNode) -> None:
     write(es, forest, bare._replace(seen_ms=bare.seen_ms - DAY_MS))
 
 
-def bare_page_with_a_node(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+def bare_hash_with_a_node(es: Elasticsearch, forest: str, bare: StoredHash, other: StoredNode) -> None:
     write(es, forest, bare._replace(node=other.id))
 
 
-def bare_page_of_a_node(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+def bare_hash_of_a_node(es: Elasticsearch, forest: str, bare: StoredHash, other: StoredNode) -> None:
     remove(es, forest, bare.document_id)
-    write(es, forest, other._replace(page=bare.page), StoredPage(other.page, other.id, other.seen_ms))
+    extra = StoredHash(other.content_hash, other.id, other.seen_ms)
+    write(es, forest, other._replace(content_hash=bare.content_hash), extra)
 
 
-def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
-    write(es, forest, other._replace(page=""), StoredPage(other.page, None, other.seen_ms))
+def hash_without_its_node(es: Elasticsearch, forest: str, bare: StoredHash, other: StoredNode) -> None:
+    write(es, forest, other._replace(content_hash=""), StoredHash(other.content_hash, None, other.seen_ms))
 
 
 @in_both_lookups
@@ -259,12 +261,12 @@ def test_damaged_hashes_without_a_fingerprint_are_repaired(
 ) -> None:
     """Each kind of damage is done to two content hashes, one of which belongs to a short text."""
     damages = {
-        "Ok": bare_page_missing,
-        "No": bare_page_damaged,
-        "Ah": bare_page_seen_too_low,
-        "Oh": bare_page_with_a_node,
-        "So": bare_page_of_a_node,
-        "Hm": page_without_its_node,
+        "Ok": bare_hash_missing,
+        "No": bare_hash_damaged,
+        "Ah": bare_hash_seen_too_low,
+        "Oh": bare_hash_with_a_node,
+        "So": bare_hash_of_a_node,
+        "Hm": hash_without_its_node,
     }
     if lookup == "memory":
         del damages["No"]
@@ -275,20 +277,20 @@ def test_damaged_hashes_without_a_fingerprint_are_repaired(
         feed(es, dedup, index, ARTICLES[: len(damages)])
     maintenance = Maintenance(es, forest=forest)
     assert list(maintenance.verify([index])) == []
-    remembered, found = pages(es, forest), nodes(es, forest)
-    seen_ms = {page: seen_ms for page, node, seen_ms in remembered if node is None}
+    remembered, found = hashes(es, forest), nodes(es, forest)
+    seen_ms = {name: seen_ms for name, node, seen_ms in remembered if node is None}
     expected = set()
     for (text, damage), article in zip(damages.items(), ARTICLES, strict=False):
         bare, other = (es.get(index=index, id=each)["_source"]["dedup"] for each in (text, article["_id"]))
-        page = StoredPage(bare["page"], None, seen_ms[int(bare["page"], 16)])
-        damage(es, forest, page, found[other["fingerprint"]])
-        expected.add(article["_id"] if damage is page_without_its_node else text)
+        stored = StoredHash(bare["page"], None, seen_ms[int(bare["page"], 16)])
+        damage(es, forest, stored, found[other["fingerprint"]])
+        expected.add(article["_id"] if damage is hash_without_its_node else text)
     violations = list(maintenance.verify([index]))
     assert {violation.subject for violation in violations} == expected
     assert [violation.kind for violation in violations] == [ViolationKind.PAGE_BEHIND] * len(damages)
     assert maintenance.repair([index]) == {ViolationKind.PAGE_BEHIND: len(damages)}
     assert list(maintenance.verify([index])) == []
-    assert pages(es, forest) == remembered
+    assert hashes(es, forest) == remembered
 
 
 def test_invalid_records_do_not_prevent_a_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:

@@ -131,9 +131,9 @@ def test_frequent_keys_hide_no_neighbours_and_limit_reads(
     def arrive(signatures: np.ndarray) -> list[Assignment]:
         times_ms = np.full(len(signatures), NO_TIME)
         ids = relation.ids(signatures)
-        pages = np.array([int(name[:16], 16) for name in ids], np.uint64)
+        hashes = np.array([int(name[:16], 16) for name in ids], np.uint64)
         exist = np.ones(len(signatures), bool)
-        batch = Arrivals(signatures=signatures, exist=exist, pages=pages, times_ms=times_ms)
+        batch = Arrivals(signatures=signatures, exist=exist, content_hashes=hashes, times_ms=times_ms)
         return assign(store, batch, now_ms=NOW_MS)
 
     arriving = edited(frequent_key_forest.signatures[chosen], random)

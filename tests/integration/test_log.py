@@ -16,10 +16,10 @@ from tests.support.assign import assign
 from tests.support.forests import (
     ARTICLES,
     assert_rearrivals_are_known,
+    hashes,
     nodes,
-    pages,
     roots,
-    without_pages,
+    without_hashes,
 )
 from tests.support.names import Names
 
@@ -147,13 +147,13 @@ def test_a_forest_beyond_its_memory_limit_refuses_articles(
 
 def test_a_rebuild_can_change_the_lookup(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
-    before, nodes_before, pages_before = roots(es, index), nodes(es, forest), pages(es, forest)
+    before, nodes_before, hashes_before = roots(es, index), nodes(es, forest), hashes(es, forest)
     maintenance = Maintenance(es, forest=forest)
     for lookup in ("search", "memory"):
         maintenance.rebuild([index], replace=True, lookup=lookup)
         assert ForestIndex.find(es, forest).meta.lookup == lookup
-        assert without_pages(nodes(es, forest)) == without_pages(nodes_before)
-        assert pages(es, forest) == pages_before
+        assert without_hashes(nodes(es, forest)) == without_hashes(nodes_before)
+        assert hashes(es, forest) == hashes_before
         assert list(maintenance.verify([index])) == []
         assert_rearrivals_are_known(es, index, forest, VERIFIED)
     # A rebuild keeps the lookup unless another one is given.

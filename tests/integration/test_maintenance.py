@@ -47,7 +47,7 @@ from tests.support.forests import (
     remove,
     renewing_threads,
     stories,
-    without_pages,
+    without_hashes,
 )
 from tests.support.names import Names
 
@@ -232,7 +232,7 @@ def test_live_nodes_are_restored_from_articles_older_than_retention(
 
     def living() -> list[StoredNode]:
         living_since_ms = int((began + timedelta(hours=199) - retention).timestamp() * 1000)
-        return [each for each in without_pages(nodes(es, forest)) if each.seen_ms > living_since_ms]
+        return [each for each in without_hashes(nodes(es, forest)) if each.seen_ms > living_since_ms]
 
     before, maintenance = living(), Maintenance(es, forest=forest)
     old = [each for each in before if each.seen_ms - each.made_ms > retention / timedelta(milliseconds=1)]
@@ -286,7 +286,7 @@ def test_an_interrupted_rebuild_can_be_repeated(
     with pytest.raises(ForestIncomplete, match="is being rebuilt"):
         list(Maintenance(es, forest=forest).verify([index]))
     Maintenance(es, forest=forest).rebuild([index])
-    assert without_pages(nodes(es, forest)) == without_pages(before)
+    assert without_hashes(nodes(es, forest)) == without_hashes(before)
 
 
 FOOTER = "subscribe to the harbour letter and read about ferries and weather every morning"

@@ -15,7 +15,7 @@ from esdedup.elastic.forest import loading
 from esdedup.elastic.forest import store as store_module
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredPage
+from esdedup.elastic.forest.stored import StoredHash
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
 from esdedup.forest import NO_TIME, Assignment, Kind, Nodes, State
@@ -26,12 +26,12 @@ from tests.support.forests import (
     ARTICLES,
     LOOKUPS,
     feed,
+    hashes,
     in_each_way,
     nodes,
     owner_of,
-    pages,
     remove,
-    without_pages,
+    without_hashes,
     write,
 )
 from tests.support.names import Names
@@ -101,11 +101,11 @@ def test_a_refused_write_does_not_revive_expired_leaves(
             return [each.root for each in assign(store, as_batch(list(arrivals)), now_ms=NOW_MS)]
 
         later = AGING.retention_ms * 10
-        assert roots_of(Arrival(between, 0, page=1), Arrival(last, 0, page=2)) == [between] * 2
-        assert roots_of(Arrival(first, later, page=3), Arrival(between, later, page=4)) == [first] * 2
+        assert roots_of(Arrival(between, 0, hash=1), Arrival(last, 0, hash=2)) == [between] * 2
+        assert roots_of(Arrival(first, later, hash=3), Arrival(between, later, hash=4)) == [first] * 2
         with read_only(es, forest), pytest.raises(IndexBlocked):
-            roots_of(Arrival(last, later, page=5))
-        assert roots_of(Arrival(between, later, page=4)) == [first]
+            roots_of(Arrival(last, later, hash=5))
+        assert roots_of(Arrival(between, later, hash=4)) == [first]
     assert nodes(es, forest)[between].root == first
 
 
@@ -119,10 +119,10 @@ def test_content_hashes_keep_their_nodes_after_failed_writes(
         def roots_of(*arrivals: Arrival) -> list[str | None]:
             return [each.root for each in assign(store, as_batch(list(arrivals)), now_ms=NOW_MS)]
 
-        assert [roots_of(Arrival(one, 0, page=page)) for page in (1, 2)] == [[one]] * 2
+        assert [roots_of(Arrival(one, 0, hash=number)) for number in (1, 2)] == [[one]] * 2
         store._is_torn = True
         # A content hash keeps its node, whatever fingerprint its text has now.
-        assert roots_of(Arrival(other, 0, page=2)) == [one]
+        assert roots_of(Arrival(other, 0, hash=2)) == [one]
 
 
 def test_nodes_are_reloaded_after_the_core_failed(
@@ -156,15 +156,15 @@ def test_a_damaged_forest_can_be_fed(es: Elasticsearch, index_name: Names, looku
 
     assert assigned(Arrival(ROOT, 0), Arrival(LEAF, 0)) == [("new_root", ROOT), ("joined", ROOT)]
     remove(es, forest, ROOT)
-    write(es, forest, StoredPage(f"{77:016x}", "f" * 16, 100))
-    assert assigned(Arrival(LEAF, 5, page=9)) == [("known", ROOT)]
+    write(es, forest, StoredHash(f"{77:016x}", "f" * 16, 100))
+    assert assigned(Arrival(LEAF, 5, hash=9)) == [("known", ROOT)]
     # For a node that existed before, the log contains only its new time.
     assert nodes(es, forest).keys() == ({LEAF} if lookup["lookup"] == "memory" else {LEAF, ROOT})
     other = "0f" * 8
-    assert assigned(Arrival(other, 5, page=77)) == [("new_root", other)]
+    assert assigned(Arrival(other, 5, hash=77)) == [("new_root", other)]
     # A leaf that another leaf names as its root is treated as a root.
     found = nodes(es, forest)
-    write(es, forest, found[other]._replace(id="0f" * 7 + "0e", root=LEAF, page=""))
+    write(es, forest, found[other]._replace(id="0f" * 7 + "0e", root=LEAF, content_hash=""))
     assert assigned(Arrival("0f" * 7 + "0e", 5)) == [("known", LEAF)]
 
 
@@ -221,7 +221,7 @@ def test_batches_are_assigned_while_nodes_are_loaded(
                 answers.append(
                     [each["_source"]["dedup"]["root"] for each in dedup.enrich(_dated(batch, day))]
                 )
-        each = without_pages(nodes(es, forest)), {(page, node) for page, node, _ in pages(es, forest)}
+        each = without_hashes(nodes(es, forest)), {(name, node) for name, node, _ in hashes(es, forest)}
         found.append((answers, [node._replace(made_ms=0, seen_ms=0) for node in each[0]], each[1]))
         monkeypatch.undo()
         es.indices.delete(index=index)
@@ -233,7 +233,7 @@ def test_loading_during_batches_equals_loading_at_once(
 ) -> None:
     """After the retention, a text that arrives again makes another node with the same id."""
     day = AGING.retention_ms
-    texts = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 0, page=n + 1) for n in range(40)]
+    texts = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 0, hash=n + 1) for n in range(40)]
     forest = index_name("forest")
 
     def opened() -> ElasticStore:

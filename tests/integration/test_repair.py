@@ -22,14 +22,14 @@ from tests.support.forests import (
     a_leaf,
     document,
     feed,
+    hashes,
     in_both_lookups,
     kinds,
     nodes,
-    pages,
     remove,
     roots,
     stories,
-    without_pages,
+    without_hashes,
     write,
 )
 from tests.support.names import Names
@@ -269,7 +269,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
     assert kinds(maintenance, index) >= {ViolationKind.ROOT_GONE, ViolationKind.NODE_GONE}
     repaired = maintenance.repair()
     assert repaired[ViolationKind.ROOT_GONE] == len(lost)
-    # Stray pages are other content hashes of the lost roots; their articles restore them.
+    # Stray content hashes are other content hashes of the lost roots; their articles restore them.
     assert set(repaired) <= {ViolationKind.ROOT_GONE, ViolationKind.STRAY_PAGE}
     made = nodes(es, forest)
     assert {each: node.root for each, node in made.items()} == {
@@ -282,7 +282,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
     assert maintenance.repair().total() == 0
     assert kinds(maintenance, index) == {ViolationKind.NODE_BEHIND}
     assert maintenance.repair([index])
-    assert without_pages(nodes(es, forest)) == without_pages(before)
+    assert without_hashes(nodes(es, forest)) == without_hashes(before)
     assert list(maintenance.verify([index])) == []
 
 
@@ -291,15 +291,15 @@ def test_roots_are_recreated_from_articles_read_latest_first(
 ) -> None:
     """A leaf's article is read before its root's, in the same page of results or in an earlier one."""
     index, forest = fed
-    before, pages_before = nodes(es, forest), pages(es, forest)
+    before, hashes_before = nodes(es, forest), hashes(es, forest)
     lost = lose_roots(es, forest, before)
     maintenance = Maintenance(es, forest=forest)
     with monkeypatch.context() as patch:
         patch.setattr("esdedup.elastic.limits.MAX_HITS", len(ARTICLES) // 3)
         repaired = maintenance.repair([index])
     assert repaired[ViolationKind.NODE_GONE] + repaired[ViolationKind.ARTICLE_ROOT_GONE] >= len(lost)
-    assert without_pages(nodes(es, forest)) == without_pages(before)
-    assert pages(es, forest) == pages_before
+    assert without_hashes(nodes(es, forest)) == without_hashes(before)
+    assert hashes(es, forest) == hashes_before
     assert list(maintenance.verify([index])) == []
 
 

@@ -94,7 +94,7 @@ def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> 
         ids = to_hex(batch)
         before = time.monotonic()
         exist = np.ones(len(batch), bool)
-        arriving = Arrivals(signatures=batch, exist=exist, pages=batch, times_ms=times)
+        arriving = Arrivals(signatures=batch, exist=exist, content_hashes=batch, times_ms=times)
         answers = assign(store, arriving, now_ms=int(times[-1]))
         assign_s += time.monotonic() - before
         chosen = set(random.integers(0, len(batch), random.poisson(samples_a_batch)).tolist())

@@ -98,12 +98,12 @@ def outcome_of(
 
 
 def _order(es: Elasticsearch, dedups: Articles, forest: str) -> list[str]:
-    """Return the ids of the articles in the order in which their pages first arrived.
+    """Return the ids of the articles in the order in which their content hashes first arrived.
 
-    An article that was sent again has a later number, but the node that its page made keeps the first number.
-    If several articles have that page, the first of these articles gets the node's number.
+    An article that was sent again has a later number, but the node that its text made keeps the first number.
+    If several articles have that text, the first of these articles gets the node's number.
     """
-    made: dict[str, int] = {node.page: node.seq for node in nodes(es, forest).values()}
+    made: dict[str, int] = {node.content_hash: node.seq for node in nodes(es, forest).values()}
     places: dict[str, int] = {}
     for id_, dedup in sorted(dedups.items(), key=lambda each: int(each[1].get("seq", 0))):
         seq = int(dedup.get("seq", 0))

@@ -22,12 +22,12 @@ class Arrival:
     id: str | None
     time: int
     # None derives a content hash from the id.
-    page: int | None = None
+    hash: int | None = None
     addresses: frozenset[int] = frozenset()
 
     @property
-    def page_id(self) -> int:
-        return int((self.id or "0")[:16], 16) ^ 1 << 62 if self.page is None else self.page
+    def content_hash(self) -> int:
+        return int((self.id or "0")[:16], 16) ^ 1 << 62 if self.hash is None else self.hash
 
 
 @st.composite
@@ -46,9 +46,9 @@ times = st.one_of(
     st.just(NOW_MS + DAY_MS + 1),
 )
 # Content hashes that several arrivals share, with or without fingerprints; 0 is a text without alphanumerics.
-some_page = st.one_of(st.none(), st.none(), st.integers(0, 9))
+some_hash = st.one_of(st.none(), st.none(), st.integers(0, 9))
 arrivals = st.lists(
-    st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times, some_page), max_size=60
+    st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times, some_hash), max_size=60
 )
 # In order of time, as in a backfill, with steps small enough that clusters stay live.
 ordered_arrivals = st.builds(
@@ -77,7 +77,7 @@ def as_batch(batch: list[Arrival], signatures: np.ndarray | None = None) -> Arri
     return Arrivals(
         exist=np.array([each.id is not None for each in batch], bool),
         signatures=from_hex(each.id or "0" * 16 for each in batch) if signatures is None else signatures,
-        pages=np.array([each.page_id for each in batch], np.uint64),
+        content_hashes=np.array([each.content_hash for each in batch], np.uint64),
         times_ms=np.array([each.time for each in batch], np.int64),
     )
 
@@ -96,4 +96,6 @@ def values_of(answer: Assignment) -> tuple[str, str | None, str | None, str | No
 def assigned_by(
     model: Model, arrival: Arrival
 ) -> tuple[str, str | None, str | None, str | None, str | None, int, int]:
-    return model.assign(arrival.id, arrival.page_id, arrival.time, now=NOW_MS, addresses=arrival.addresses)
+    return model.assign(
+        arrival.id, arrival.content_hash, arrival.time, now=NOW_MS, addresses=arrival.addresses
+    )

@@ -123,7 +123,7 @@ class BoilerplateModel:
 
     def see(
         self,
-        page_id: int,
+        content_hash: int,
         passages: list[ModelPassage],
         site: str | None = None,
         article: str | None = None,
@@ -148,7 +148,7 @@ class BoilerplateModel:
             for each, hash_at_site, override in zip(passages, local, overridden, strict=True)
         ]
         left_out, marks = self.filter(passages, learned)
-        own_article = article_of(article, page_id)
+        own_article = article_of(article, content_hash)
         kinds = self.kinds(local, site, own_article)
         without, own_marks = self.filter(
             passages,
@@ -168,9 +168,9 @@ class BoilerplateModel:
         if site is not None:
             for at in range(self.older_items_from(hashes, left_out, last, own_article, title), len(passages)):
                 left_out[at] |= overridden[at] is not False
-        if passages and not self.lasts(self.pages.get(page_id, 0)):
+        if passages and not self.lasts(self.pages.get(content_hash, 0)):
             self.last_number += 1
-            self.pages[page_id] = self.last_number
+            self.pages[content_hash] = self.last_number
             if site is not None:
                 first = next((each for each, out in zip(hashes, left_out, strict=True) if not out), None)
                 self.openings[first] = self.last_number, own_article
@@ -388,9 +388,9 @@ class BoilerplateModel:
         return page >= self.former_from
 
 
-def article_of(name: str | None, page_id: int) -> int:
+def article_of(name: str | None, content_hash: int) -> int:
     """Return the number of an article; a page without a name is a separate article."""
-    return max(1, page_id % 2**32 if name is None else murmur64(name.encode()) >> 32)
+    return max(1, content_hash % 2**32 if name is None else murmur64(name.encode()) >> 32)
 
 
 def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:

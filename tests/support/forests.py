@@ -19,8 +19,8 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.elastic.forest.log import EVERY_LOG, LogDocument, read_last_number
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.forest.search import EVERY_PAGE
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, stored_of
+from esdedup.elastic.forest.search import EVERY_HASH
+from esdedup.elastic.forest.stored import Stored, StoredHash, StoredNode, stored_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
@@ -91,12 +91,12 @@ def all_nodes(index: ForestIndex) -> Iterator[StoredNode]:
     yield from misplaced
 
 
-def without_pages(found: dict[str, StoredNode]) -> list[StoredNode]:
+def without_hashes(found: dict[str, StoredNode]) -> list[StoredNode]:
     """Return nodes without content hashes; a node with several hashes may store any one of them."""
-    return sorted(node._replace(page="", page_seen_ms=NO_TIME) for node in found.values())
+    return sorted(node._replace(content_hash="", hash_seen_ms=NO_TIME) for node in found.values())
 
 
-def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
+def hashes(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
     """Return the remembered content hashes, with their nodes and when they were last seen.
 
     If several documents hold a content hash, the latest one is used.
@@ -107,13 +107,14 @@ def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
     live_since_ms = status.live_since_ms(status.aging)
     if index.log is not None:
         index.run(index.log.update())
-        lone: list[Stored] = [each for each in index.log.all() if each.is_page]
+        extra: list[Stored] = [each for each in index.log.all() if each.is_hash]
     else:
-        lone = [each for hits in index.hit_pages(EVERY_PAGE) for each in stored_of(hits, index.relation)]
-    own = [node.own_page for node in all_nodes(index)]
-    found = [page for page in [*lone, *own] if isinstance(page, StoredPage)]
-    latest = {page.page: page for page in sorted(found, key=lambda page: page.seen_ms)}.values()
-    return {(int(page.page, 16), page.node, page.seen_ms) for page in latest if page.seen_ms >= live_since_ms}
+        extra = [each for hits in index.hit_pages(EVERY_HASH) for each in stored_of(hits, index.relation)]
+    own = [node.own_hash for node in all_nodes(index)]
+    found = [each for each in [*extra, *own] if isinstance(each, StoredHash)]
+    latest = {each.content_hash: each for each in sorted(found, key=lambda each: each.seen_ms)}
+    live = (each for each in latest.values() if each.seen_ms >= live_since_ms)
+    return {(int(each.content_hash, 16), each.node, each.seen_ms) for each in live}
 
 
 def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:

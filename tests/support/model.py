@@ -29,7 +29,7 @@ class ModelNode:
 
 
 @dataclasses.dataclass
-class ModelPage:
+class ModelHash:
     # None if the article got no node.
     node: ModelNode | None
     seen: int
@@ -65,13 +65,19 @@ class Model:
         self.length = length
         self.name = name
         self.nodes: dict[str, ModelNode] = {}
-        self.pages: dict[int, ModelPage] = {}
+        self.hashes: dict[int, ModelHash] = {}
         self.seq = 0
         self.time = NO_TIME
         self.origin = NO_TIME
 
     def assign(
-        self, node_id: str | None, page: int, time: int, *, now: int, addresses: frozenset[int] = frozenset()
+        self,
+        node_id: str | None,
+        content_hash: int,
+        time: int,
+        *,
+        now: int,
+        addresses: frozenset[int] = frozenset(),
     ) -> tuple[str, str | None, str | None, str | None, str | None, int, int]:
         """Return the kind, the node, its root, the root's two links, the seq and the forest's time."""
         self.seq += 1
@@ -80,7 +86,7 @@ class Model:
             own, self.time = time, max(self.time, time)
             if self.origin == NO_TIME:
                 self.origin = self.time
-        remembered = self.pages.get(page)
+        remembered = self.hashes.get(content_hash)
         node = None if node_id is None else self.nodes.get(node_id)
         is_remembered = remembered is not None and self.lasts(remembered.seen)
         if remembered is not None and is_remembered and remembered.node is not None:
@@ -88,7 +94,7 @@ class Model:
             assert self.lives(node)
             assert self.lives(self.nodes[node.root])
         elif node_id is None or is_remembered:
-            self.remember(page, None)
+            self.remember(content_hash, None)
             return "without_fingerprint", None, None, None, None, self.seq, self.time
         elif node is not None and self.lives(node):
             kind = "known"
@@ -117,7 +123,7 @@ class Model:
             node = self.nodes[node_id] = new
         for refreshed in (node, self.nodes[node.root]):
             refreshed.seen = max(refreshed.seen, self.rounded())
-        self.remember(page, node)
+        self.remember(content_hash, node)
         root_node = self.nodes[node.root]
         links = root_node.part_of, root_node.has_part
         return kind, node.name, root_node.name, *links, self.seq, self.time
@@ -169,16 +175,16 @@ class Model:
             return self.resemblance(text, root)
         return sum(self.lives(each) for each in self.nodes.values() if each.root == root != each.id)
 
-    def remember(self, page: int, node: ModelNode | None) -> None:
+    def remember(self, content_hash: int, node: ModelNode | None) -> None:
         # 0 is the content hash of every text without letters and digits.
-        if page:
-            self.pages[page] = ModelPage(node, self.rounded())
+        if content_hash:
+            self.hashes[content_hash] = ModelHash(node, self.rounded())
 
     def remembered(self) -> set[tuple[int, str | None, int]]:
         """Return the remembered content hashes, with their nodes and when they were last seen."""
         return {
-            (page, None if each.node is None else each.node.id, each.seen)
-            for page, each in self.pages.items()
+            (content_hash, None if each.node is None else each.node.id, each.seen)
+            for content_hash, each in self.hashes.items()
             if self.lasts(each.seen)
         }
 

@@ -22,7 +22,7 @@ from benchmarks.signatures import documents
 from esdedup import Dedup, Fields, Reader
 from esdedup.cli.app import app
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
+from esdedup.elastic.forest.search import EVERY_HASH, EVERY_NODE
 from esdedup.elastic.forest.stored import stored_of
 from tests import sample
 from tests.support import server
@@ -224,7 +224,7 @@ def _forest_documents(es: Elasticsearch, forest: str) -> list[dict[str, Any]]:
     """Return all documents of a forest as they were written, though the index drops most of their source."""
     index = ForestIndex.find(es, forest)
     found: list[dict[str, Any]] = []
-    for query in (EVERY_NODE, EVERY_PAGE):
+    for query in (EVERY_NODE, EVERY_HASH):
         for hits in index.hit_pages(query):
             packed = documents(stored_of(hits, index.relation), index.relation)
             found += ({"_id": document_id, "_source": body} for document_id, body in packed)

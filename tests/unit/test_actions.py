@@ -43,8 +43,8 @@ def article_action(action: Any, index: WritableIndex = INDEX) -> ArticleAction:
 def enrich(
     action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS, *, route_by_root: bool = False
 ) -> dict[str, Any]:
-    of_page = {"page": "a" * 16}
-    fingerprint = of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page}
+    of_hash = {"page": "a" * 16}
+    fingerprint = of_hash if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_hash}
     name = action.get("_index") if isinstance(action, dict) else None
     index = dataclasses.replace(INDEX, fields=fields, name=name, is_routed_by_root=route_by_root)
     article = article_action(action, index)

@@ -72,7 +72,7 @@ def filter_of(boilerplate: Boilerplate, batch: list[Page], overridden: ModelOver
 
 def filtered(filter_some: PassageFilter, batch: list[Page]) -> list[bool]:
     left_out: list[bool] = filter_some(
-        passages_of(batch), np.array([page_id for page_id, *_ in batch], np.uint64)
+        passages_of(batch), np.array([content_hash for content_hash, *_ in batch], np.uint64)
     ).tolist()
     return left_out
 
@@ -88,9 +88,7 @@ def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
 
 
 # The first page arrives again in the batch in which it is forgotten.
-FORGOTTEN: list[Page] = [
-    (page_id, POOL[2 * page_id : 2 * page_id + 2], None, None) for page_id in (1, 2, 3, 1)
-]
+FORGOTTEN: list[Page] = [(number, POOL[2 * number : 2 * number + 2], None, None) for number in (1, 2, 3, 1)]
 
 
 @given(

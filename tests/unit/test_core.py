@@ -60,7 +60,7 @@ def seen(text: str, max_length: int) -> dict[str, Any]:
         "max_length": max_length,
         "normal": normal,
         "cut": bool(are_cut[0]),
-        "page": f"{found.pages[0]:016x}",
+        "page": f"{found.content_hashes[0]:016x}",
         "letters": int(found.alphanumerics[0]),
         "signature": found.signatures.tobytes().hex() if found.exists[0] else None,
         "passages": [list(passage) for passage in zip(*columns, strict=True)],
@@ -77,7 +77,7 @@ def test_batches_and_single_texts_give_equal_results() -> None:
     together = Fingerprinter(VERIFIED).fingerprint(texts)
     for at, text in enumerate(texts):
         alone = Fingerprinter(VERIFIED).fingerprint([text])
-        for column in ("signatures", "exists", "alphanumerics", "are_cut", "pages"):
+        for column in ("signatures", "exists", "alphanumerics", "are_cut", "content_hashes"):
             assert getattr(together, column)[at] == getattr(alone, column)[0]
 
 
@@ -86,7 +86,7 @@ def test_lone_surrogates_split_words_like_control_characters(before: str, after:
     texts = [f"{before}\ud800{after}", f"{before}\x01{after}"]
     found = Fingerprinter(VERIFIED).fingerprint(texts)
     assert found.signatures[0] == found.signatures[1]
-    assert found.pages[0] == found.pages[1]
+    assert found.content_hashes[0] == found.content_hashes[1]
     assert visible_text(f"{before}\x01{after}").count("\x01") == visible_text(texts[0]).count(
         "\ud800"
     ) - before.count("\ud800") - after.count("\ud800") + (before + after).count("\x01")
@@ -171,7 +171,7 @@ def test_other_texts_keep_their_fingerprints(monkeypatch: pytest.MonkeyPatch) ->
     are_right = found.faults == ""
     assert np.flatnonzero(~are_right).tolist() == [7, 23]
     assert set(found.faults[~are_right]) == {PLACE}
-    for column in ("signatures", "exists", "alphanumerics", "are_cut", "pages"):
+    for column in ("signatures", "exists", "alphanumerics", "are_cut", "content_hashes"):
         given, expected = getattr(found, column), getattr(whole, column)
         np.testing.assert_array_equal(given[are_right], expected[are_right])
         assert not any(given[~are_right].tobytes())

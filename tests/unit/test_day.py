@@ -98,7 +98,7 @@ def test_arrivals_are_repeatable_and_in_order(days: list[list[Arrival]]) -> None
 def day(number: int, **changes: float) -> Day:
     contents = ForestSize(
         nodes=int(changes.get("nodes", 1_000)),
-        pages=0,
+        hashes=0,
         memory_bytes=int(changes.get("memory", 5e6)),
         learned_bytes=2_000_000,
         passages=7,

@@ -74,7 +74,7 @@ def test_content_hashes_match_the_golden_vectors(profile: Profile) -> None:
         "": 0,
         "<p>\u00dcn\u00ef</p>": 0xB6B8D6C94D1C9112,
     }
-    found = Fingerprinter(profile).fingerprint([*golden, *reversed(golden)]).pages.tolist()
+    found = Fingerprinter(profile).fingerprint([*golden, *reversed(golden)]).content_hashes.tolist()
     assert found == [*golden.values(), *reversed(golden.values())]
 
 
@@ -101,7 +101,7 @@ def test_pure_boilerplate_resembles_only_its_copies() -> None:
     texts = [EN, EN.upper(), EN + " 7", "¡Hola, mundo!", "12345"]
     whole = Fingerprinter(VERIFIED).fingerprint(texts)
     emptied = Fingerprinter(VERIFIED).fingerprint(texts, passage_filter=everything)
-    assert emptied.pages.tolist() == whole.pages.tolist()
+    assert emptied.content_hashes.tolist() == whole.content_hashes.tolist()
     assert emptied.exists.tolist() == whole.exists.tolist() == [True, True, True, True, False]
     assert emptied.signatures[0] == emptied.signatures[1]
     found = {key for each in (whole, emptied) for key in each.signatures["representatives"][:4].ravel()}
@@ -382,7 +382,7 @@ def hashed_words(text: str) -> list[str]:
 
 
 def content_hashes(*batch: str) -> list[int]:
-    ids: list[int] = ParsedTexts.of(batch, max_length=1_000).pages.tolist()
+    ids: list[int] = ParsedTexts.of(batch, max_length=1_000).content_hashes.tolist()
     return ids
 
 

@@ -315,14 +315,15 @@ def test_the_documented_batch_matches_the_fingerprinter(articles: list[dict[str,
     (_, keys) = relation.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
     assert f'"bands": ["{keys[0]}", "…"]' in text
     assert f"`{keys[0]}`), and each minhash has one exact key, which makes {len(keys)} keys." in text
-    assert f'"page": "{fingerprints.pages[1]:016x}"' in text
+    content_hash = f"{fingerprints.content_hashes[1]:016x}"
+    assert f'"page": "{content_hash}"' in text
     assert f'"root": "{root}"' in text
     assert f'"profile": "{VERIFIED.label}"' in text
     assert f'"length": {fingerprints.alphanumerics[1]}, "partition": {partition_of(root)}}}' in text
     overview = _words("ARCHITECTURE.md")
     assert f"the node's id, `{leaf[:8]}…`" in overview
     assert f"becomes a leaf of the root `{root[:8]}…`" in overview
-    shown = {"fingerprint": f"{leaf[:8]}…", "root": f"{root[:8]}…", "page": f"{fingerprints.pages[1]:016x}"}
+    shown = {"fingerprint": f"{leaf[:8]}…", "root": f"{root[:8]}…", "page": content_hash}
     assert all(f'"{name}": "{value}"' in overview for name, value in shown.items())
 
 

@@ -18,7 +18,7 @@ from tests.support.learned import contents
 from tests.support.pages import pages
 
 PARSED = next(Fingerprinter(VERIFIED).parsed([page["text"] for page in pages(200)]))
-PAGES = PARSED.passages, PARSED.pages
+PAGES = PARSED.passages, PARSED.content_hashes
 
 
 class Documents:

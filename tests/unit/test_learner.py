@@ -80,7 +80,7 @@ def test_threads_can_share_a_learner() -> None:
 TEXTS = [page["text"] for page in pages(60)]
 # Several blocks and periods end within these batches.
 BATCHES = [
-    (parsed.passages, parsed.pages)
+    (parsed.passages, parsed.content_hashes)
     for start in range(0, 40, 10)
     for parsed in Fingerprinter(VERIFIED).parsed(TEXTS[start : start + 10])
 ]
@@ -156,7 +156,7 @@ def changes_of_batches(*, size: int) -> list[Changes]:
     for start in range(0, len(MORE_TEXTS), size):
         boilerplate.begin()
         for parsed in FINGERPRINTER.parsed(MORE_TEXTS[start : start + size]):
-            boilerplate.filter(parsed.passages, parsed.pages)
+            boilerplate.filter(parsed.passages, parsed.content_hashes)
         found.append(boilerplate.changes())
         boilerplate.keep()
     assert boilerplate.window.former_from > 1

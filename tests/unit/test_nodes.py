@@ -13,8 +13,8 @@ from benchmarks.signatures import documents
 from esdedup.elastic.forest.log import LogDocuments, stored_in_log
 from esdedup.elastic.forest.stored import (
     Stored,
+    StoredHash,
     StoredNode,
-    StoredPage,
     agrees,
     search_body,
     stored_of,
@@ -47,7 +47,7 @@ _LOWEST = np.uint64(0x5555_5555_5555_5555)
 
 
 def scattered(numbers: range, time: int) -> list[Arrival]:
-    return [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", time, page=n + 1) for n in numbers]
+    return [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", time, hash=n + 1) for n in numbers]
 
 
 def test_expired_nodes_free_memory_and_rows() -> None:
@@ -114,7 +114,7 @@ def test_a_missing_root_is_recreated_from_its_leaf() -> None:
     assert read.missing() == (["00" * 8], [])
     read.settle()
     (again,) = read.assign(
-        as_batch([Arrival("00" * 7 + "07", 0, page=5)]), plan.state, now_ms=NOW_MS
+        as_batch([Arrival("00" * 7 + "07", 0, hash=5)]), plan.state, now_ms=NOW_MS
     ).assignments
     assert (again.kind.value, again.root) == ("known", "00" * 8)
     assert len(read) == 2
@@ -124,13 +124,13 @@ def test_records_of_unknown_sizes_are_ignored() -> None:
     nodes = Nodes(RELATION, AGING)
     nodes.load([b"", bytes(15), bytes(63), bytes(65), bytes(1_000)], live_since_ms=NO_TIME)
     nodes.settle()
-    assert (len(nodes), nodes.lone_page_count) == (0, 0)
+    assert (len(nodes), nodes.extra_hash_count) == (0, 0)
 
 
 def test_columns_that_differ_in_length_are_refused() -> None:
     nodes = Nodes(relation_of(CLASSIC), AGING)
     batch = as_batch([Arrival("00" * 8, 0), Arrival("ff" * 8, 0)])
-    for name in ("signatures", "exist", "pages", "times_ms"):
+    for name in ("signatures", "exist", "content_hashes", "times_ms"):
         shorter = dataclasses.replace(batch, **{name: getattr(batch, name)[:1]})
         with pytest.raises(ValueError, match="differ in length"):
             nodes.assign(shorter, State(), now_ms=0)
@@ -194,7 +194,7 @@ def test_only_nodes_made_within_the_retention_saturate_keys() -> None:
     assert saturated.are_indexed(texts[3:], AGING.retention_ms + AGING.granularity_ms) == [True]
 
 
-BARE = Arrival(None, 0, page=1)
+BARE = Arrival(None, 0, hash=1)
 NODE_ID = "0" * 15 + "7"
 
 
@@ -212,16 +212,16 @@ def store() -> Watched:
     return Watched(aging=AGING, relation=relation_of(CLASSIC))
 
 
-def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
+def written(watched: Watched, arrivals: Arrivals) -> list[StoredHash]:
     """Return the content hashes that a batch writes; fail if it writes anything else."""
     assign(watched, arrivals, now_ms=NOW_MS)
     stored = [unpack(packed, watched.relation) for packed in watched.plan.written]
-    assert all(isinstance(each, StoredPage) for each in stored)
-    return [each for each in stored if isinstance(each, StoredPage)]
+    assert all(isinstance(each, StoredHash) for each in stored)
+    return [each for each in stored if isinstance(each, StoredHash)]
 
 
-def bare(seen_ms: int) -> StoredPage:
-    return StoredPage(f"{1:016x}", None, seen_ms)
+def bare(seen_ms: int) -> StoredHash:
+    return StoredHash(f"{1:016x}", None, seen_ms)
 
 
 def test_repeats_of_a_text_are_written_once_per_granularity() -> None:
@@ -235,7 +235,7 @@ def test_repeats_of_a_text_are_written_once_per_granularity() -> None:
 
 def test_texts_without_letters_and_digits_are_not_remembered() -> None:
     """Such texts never get a fingerprint."""
-    assert written(store(), as_batch([dataclasses.replace(BARE, page=0)] * 50)) == []
+    assert written(store(), as_batch([dataclasses.replace(BARE, hash=0)] * 50)) == []
 
 
 def test_a_remembered_hash_without_a_node_gets_no_fingerprint() -> None:
@@ -243,7 +243,7 @@ def test_a_remembered_hash_without_a_node_gets_no_fingerprint() -> None:
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(
-        watched, as_batch([Arrival(NODE_ID, 0, page=1), Arrival(NODE_ID, 0, page=2)]), now_ms=NOW_MS
+        watched, as_batch([Arrival(NODE_ID, 0, hash=1), Arrival(NODE_ID, 0, hash=2)]), now_ms=NOW_MS
     )
     assert [each.kind for each in (first, again, other)] == [
         *[Kind.WITHOUT_FINGERPRINT] * 2,
@@ -320,7 +320,7 @@ def a_node(profile: Profile) -> StoredNode:
     relation = relation_of(profile)
     size = 8 if profile == CLASSIC else 16
     return StoredNode(
-        "ab" * size, "cd" * size, bytes(relation.dtype.itemsize), 7, 100, 120, f"{5:016x}", page_seen_ms=110
+        "ab" * size, "cd" * size, bytes(relation.dtype.itemsize), 7, 100, 120, f"{5:016x}", hash_seen_ms=110
     )
 
 
@@ -329,8 +329,8 @@ def test_log_entries_are_read_as_written(profile: Profile) -> None:
     relation, node = relation_of(profile), a_node(profile)
     stored: list[Stored] = [
         node,
-        StoredPage(node.page, node.id, 3),
-        StoredPage(node.page, None, NO_TIME),
+        StoredHash(node.content_hash, node.id, 3),
+        StoredHash(node.content_hash, None, NO_TIME),
         node._replace(has_part=node.root),
     ]
     packed = [relation.core.pack(each) for each in stored]
@@ -386,7 +386,7 @@ def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
     relation = relation_of(profile)
     id_bytes = 8 if profile == CLASSIC else 16
     node_ids = st.binary(min_size=id_bytes, max_size=id_bytes).map(bytes.hex)
-    pages = st.integers(1, 2**64 - 1).map("{:016x}".format)
+    hashes = st.integers(1, 2**64 - 1).map("{:016x}".format)
     times = st.just(NO_TIME) | st.integers(-(2**62), 2**62)
     size = relation.dtype.itemsize
     nodes = st.builds(
@@ -397,13 +397,13 @@ def profiles_and_stored(draw: st.DrawFn) -> tuple[Profile, Stored]:
         seq=st.integers(0, 2**63 - 1),
         made_ms=times,
         seen_ms=times,
-        page=st.just("") | pages,
+        content_hash=st.just("") | hashes,
         part_of=st.just("") | node_ids.filter(lambda each: each.strip("0")),
         has_part=st.just("") | node_ids.filter(lambda each: each.strip("0")),
-        page_seen_ms=times,
+        hash_seen_ms=times,
     )
-    lone = st.builds(StoredPage, page=pages, node=st.none() | node_ids, seen_ms=times)
-    return profile, draw(nodes | lone)
+    extra = st.builds(StoredHash, content_hash=hashes, node=st.none() | node_ids, seen_ms=times)
+    return profile, draw(nodes | extra)
 
 
 @given(profiles_and_stored())

@@ -84,9 +84,9 @@ def test_only_unchanged_reprints_make_no_node() -> None:
     assert found.load.articles_a_second == 10
     assert found.peak_a_second == 30
     assert found.load.nodes == pytest.approx(864_000 * 0.9 * days, rel=1e-6)
-    assert found.load.pages == pytest.approx(864_000 * 0.1 * days, rel=1e-6)
+    assert found.load.hashes == pytest.approx(864_000 * 0.1 * days, rel=1e-6)
     kept = planned(VERIFIED.with_changes(keep_boilerplate=True))
-    assert (kept.load.nodes, kept.load.pages) == (found.load.nodes, 0)
+    assert (kept.load.nodes, kept.load.hashes) == (found.load.nodes, 0)
     assert planned(edited=1).load.nodes == planned(reprints=0).load.nodes > found.load.nodes
 
 
@@ -108,10 +108,10 @@ def test_memory_and_disk_follow_from_the_load() -> None:
     each = found.memory_each
     assert found.forests == 1
     assert each.nodes == 300 * found.load.nodes
-    assert each.pages == 29 * found.load.pages
-    assert each.held == each.nodes + each.pages + 300e6
+    assert each.hashes == 29 * found.load.hashes
+    assert each.held == each.nodes + each.hashes + 300e6
     assert each.peak >= each.held + 200 * found.load.nodes
-    assert found.forest_bytes == 500 * found.load.nodes + 100 * found.load.pages + 100e6
+    assert found.forest_bytes == 500 * found.load.nodes + 100 * found.load.hashes + 100e6
     shown = {figure.name: figure.value for figure in figures(found)}
     assert shown["articles_gb"] == 900 * 864_000 * 30 / 1e9
     assert shown["article_shards"] == math.ceil(shown["articles_gb"] / 50)
@@ -257,5 +257,5 @@ def test_the_package_has_costs_of_every_profile(profile: str) -> None:
 def test_a_hash_without_a_node_takes_29_bytes() -> None:
     store = MemoryStore(aging=AGING, relation=relation_of(CLASSIC))
     count = 200_000
-    assign(store, as_batch([Arrival(None, 0, page=page) for page in range(1, count + 1)]), now_ms=NOW_MS)
+    assign(store, as_batch([Arrival(None, 0, hash=each) for each in range(1, count + 1)]), now_ms=NOW_MS)
     assert store.size_bytes / count == pytest.approx(29, abs=3)

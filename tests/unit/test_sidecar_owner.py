@@ -81,7 +81,7 @@ class Forest:
 
     def contents(self) -> ForestSize:
         self.threads.add(threading.get_ident())
-        return ForestSize(nodes=6, pages=7, memory_bytes=8, learned_bytes=9, passages=10)
+        return ForestSize(nodes=6, hashes=7, memory_bytes=8, learned_bytes=9, passages=10)
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
         self.threads.add(threading.get_ident())

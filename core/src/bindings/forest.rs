@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::shared::Shared;
 use crate::columns::{Column, column, numbers};
 use crate::forest::agreement::{Agreement, ByAgreement};
+use crate::forest::content_hashes::NO_HASH;
 use crate::forest::documents::{Layout, document};
 use crate::forest::index::{Index, Matches};
 use crate::forest::laws::Arrival;
@@ -15,7 +16,6 @@ use crate::forest::loading::Loader;
 use crate::forest::nodes::{Node, Nodes};
 use crate::forest::records::{Entry, Record, entries, hex};
 use crate::forest::relation::{ByDistance, Id, Relation};
-use crate::forest::seen_pages::NO_PAGE;
 use crate::forest::table::NONE;
 use crate::forest::times::{Aging, NO_TIME, State};
 use crate::signature::Text;
@@ -38,32 +38,32 @@ enum Either<D, A> {
     Agreement(A),
 }
 
-/// The fields of a `StoredNode` or `StoredPage`.
+/// The fields of a `StoredNode` or `StoredHash`.
 #[derive(IntoPyObject)]
 enum Stored {
     Node((String, String, Column, i64, i64, i64, String, i64, String, String)),
-    Page((String, Option<String>, i64)),
+    Hash((String, Option<String>, i64)),
 }
 
 impl Stored {
     fn of<R: Relation>(record: Record<R::Signature>) -> Stored {
         match record {
             Record::Node { id, root, signature, node, links } => {
-                let Node { seq, made_ms, seen_ms, page, page_seen_ms, .. } = node;
-                let page = if page == NO_PAGE { String::new() } else { format!("{page:016x}") };
+                let Node { seq, made_ms, seen_ms, hash, hash_seen_ms, .. } = node;
+                let hash = if hash == NO_HASH { String::new() } else { format!("{hash:016x}") };
                 let [id, root] = [id, root].map(hex::<R>);
                 let [whole, part] = links.map(|id| if id == 0 { String::new() } else { hex::<R>(id) });
                 let signature = bytes_of(&signature).to_vec();
-                Stored::Node((id, root, signature, seq, made_ms, seen_ms, page, page_seen_ms, whole, part))
+                Stored::Node((id, root, signature, seq, made_ms, seen_ms, hash, hash_seen_ms, whole, part))
             }
-            Record::Page { page, node, seen_ms } => {
-                Stored::Page((format!("{page:016x}"), node.map(hex::<R>), seen_ms))
+            Record::Hash { hash, node, seen_ms } => {
+                Stored::Hash((format!("{hash:016x}"), node.map(hex::<R>), seen_ms))
             }
         }
     }
 }
 
-/// Reads the fields of a `StoredNode` or `StoredPage` by position.
+/// Reads the fields of a `StoredNode` or `StoredHash` by position.
 struct Fields<'a, 'py>(&'a Bound<'py, PyTuple>);
 
 impl Fields<'_, '_> {
@@ -74,7 +74,7 @@ impl Fields<'_, '_> {
         hex.map(number).transpose().map_err(|_| unreadable())
     }
 
-    fn page(&self, at: usize) -> PyResult<u64> {
+    fn hash(&self, at: usize) -> PyResult<u64> {
         self.id(at)?.and_then(|id| id.try_into().ok()).ok_or_else(unreadable)
     }
 
@@ -84,19 +84,19 @@ impl Fields<'_, '_> {
 
     fn record<R: Relation>(&self) -> PyResult<Record<R::Signature>> {
         if self.0.len() == 3 {
-            return Ok(Record::Page { page: self.page(0)?, node: self.id(1)?, seen_ms: self.number(2)? });
+            return Ok(Record::Hash { hash: self.hash(0)?, node: self.id(1)?, seen_ms: self.number(2)? });
         }
-        let [seq, made_ms, seen_ms, page_seen_ms] = [3, 4, 5, 7].map(|at| self.number(at));
+        let [seq, made_ms, seen_ms, hash_seen_ms] = [3, 4, 5, 7].map(|at| self.number(at));
         let [id, root, whole, part] = [0, 1, 8, 9].map(|at| self.id(at)?.ok_or_else(unreadable));
         let signature: Vec<u8> = self.0.get_item(2)?.extract()?;
         let signature = (signature.len() == R::SIZE).then(|| R::read(&signature)).ok_or_else(unreadable)?;
-        let (page, page_seen_ms) = (self.page(6)?, page_seen_ms?);
-        let node = Node { root: NONE, seq: seq?, made_ms: made_ms?, seen_ms: seen_ms?, page, page_seen_ms };
+        let (hash, hash_seen_ms) = (self.hash(6)?, hash_seen_ms?);
+        let node = Node { root: NONE, seq: seq?, made_ms: made_ms?, seen_ms: seen_ms?, hash, hash_seen_ms };
         Ok(Record::Node { id: id?, root: root?, signature, node, links: [whole?, part?] })
     }
 }
 
-/// An entry of a log: a packed node or page, or the id and times of a refreshed node.
+/// An entry of a log: a packed node or content hash, or the id and times of a refreshed node.
 #[derive(IntoPyObject)]
 enum LogEntry {
     Stored(Column),
@@ -164,8 +164,8 @@ impl PyRelation {
             let raw = entries::<R>(log).inspect(|(_, entry)| read += 1 + entry.len());
             let found = raw.filter_map(|each| match Entry::read::<R>(each)? {
                 Entry::Record(_) => Some(LogEntry::Stored(each.1.to_vec())),
-                Entry::Refreshed { id, seen_ms, page_seen_ms } => {
-                    Some(LogEntry::Refreshed((hex::<R>(id), seen_ms, page_seen_ms)))
+                Entry::Refreshed { id, seen_ms, hash_seen_ms } => {
+                    Some(LogEntry::Refreshed((hex::<R>(id), seen_ms, hash_seen_ms)))
                 }
             });
             found.collect()
@@ -208,27 +208,27 @@ impl PyRelation {
 }
 
 fn unreadable() -> PyErr {
-    PyValueError::new_err("the packed bytes are neither a node nor a page")
+    PyValueError::new_err("the packed bytes are neither a node nor a content hash")
 }
 
 /// Begins a step and assigns arrivals; returns None if the columns differ in length.
 fn assign<R: Relation>(
     nodes: &mut Nodes<R>,
-    [signatures, exist, pages, times_ms]: [&[u8]; 4],
+    [signatures, exist, hashes, times_ms]: [&[u8]; 4],
     (seq, time_ms, origin_ms): Numbers,
     now_ms: i64,
 ) -> Option<Outcome> {
-    let (pages, arrival_times): (Vec<u64>, Vec<i64>) = (numbers(pages), numbers(times_ms));
-    let lengths = [exist.len(), pages.len(), arrival_times.len()];
+    let (hashes, arrival_times): (Vec<u64>, Vec<i64>) = (numbers(hashes), numbers(times_ms));
+    let lengths = [exist.len(), hashes.len(), arrival_times.len()];
     if lengths.iter().any(|length| length * R::SIZE != signatures.len()) {
         return None;
     }
     nodes.begin();
     let signatures = signatures.chunks_exact(R::SIZE).zip(exist);
-    let arrivals = signatures.zip(pages.iter().zip(&arrival_times));
-    let arrivals = arrivals.map(|((signature, exists), (&page, &time_ms))| Arrival {
+    let arrivals = signatures.zip(hashes.iter().zip(&arrival_times));
+    let arrivals = arrivals.map(|((signature, exists), (&hash, &time_ms))| Arrival {
         signature: (*exists != 0).then(|| R::read(signature)),
-        page,
+        hash,
         time_ms,
     });
     let mut state = State { seq, time_ms, origin_ms };
@@ -245,7 +245,7 @@ fn assign<R: Relation>(
     });
     let answers = answers.collect();
     let (mut written, mut log) = (Vec::new(), Vec::new());
-    for (record, is_refreshed) in nodes.written(&pages, &assigned) {
+    for (record, is_refreshed) in nodes.written(&hashes, &assigned) {
         written.push(record.pack::<R>());
         Entry::write::<R>(&record, is_refreshed, &mut log);
     }
@@ -310,12 +310,12 @@ impl PyNodes {
         py: Python<'_>,
         signatures: &[u8],
         exist: &[u8],
-        pages: &[u8],
+        hashes: &[u8],
         times_ms: &[u8],
         state: Numbers,
         now_ms: i64,
     ) -> PyResult<Outcome> {
-        let columns = [signatures, exist, pages, times_ms];
+        let columns = [signatures, exist, hashes, times_ms];
         let found = self.0.with(py, |Forest { nodes, loader }| {
             *loader = Loader::default();
             dispatch!(nodes, nodes => assign(nodes, columns, state, now_ms))
@@ -342,8 +342,8 @@ impl PyNodes {
     }
 
     #[getter]
-    fn lone_page_count(&self, py: Python<'_>) -> PyResult<usize> {
-        self.0.briefly(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.lone_page_count()))
+    fn extra_hash_count(&self, py: Python<'_>) -> PyResult<usize> {
+        self.0.briefly(py, |Forest { nodes, .. }| dispatch!(nodes, nodes => nodes.extra_hash_count()))
     }
 
     #[getter]

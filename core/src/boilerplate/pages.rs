@@ -43,7 +43,7 @@ pub fn share(one: &OtherMarks, other: &OtherMarks) -> bool {
 pub struct Origin {
     /// The hash of the site's name; 0 if the site is unknown.
     pub site: u32,
-    /// The hash of the article's id; if the article is unknown, a hash of the page's id.
+    /// The hash of the article's id; if the article is unknown, a part of the content hash.
     pub article: u32,
     /// The number of the page among the pages of its site, from 1; 0 until its block has ended.
     pub number: u32,
@@ -91,9 +91,9 @@ pub fn hash_of_title(title: &[u8]) -> u64 {
 
 /// Returns the origin of a page, given the names of its site and article, if known. A page without the name of an
 /// article is treated as a separate article.
-pub fn origin_of(site: Option<&[u8]>, article: Option<&[u8]>, page_id: u64) -> Origin {
+pub fn origin_of(site: Option<&[u8]>, article: Option<&[u8]>, content_hash: u64) -> Origin {
     let site = site.map_or(0, short_hash);
-    let article = article.map_or_else(|| (page_id as u32).max(1), short_hash);
+    let article = article.map_or_else(|| (content_hash as u32).max(1), short_hash);
     Origin { site, article, number: 0 }
 }
 

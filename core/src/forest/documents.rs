@@ -1,15 +1,16 @@
-//! Writes packed nodes and pages as JSON documents of the forest's index, with the keys of representatives as terms.
+//! Writes packed nodes and content hashes as JSON documents of the forest's index, with the keys of representatives
+//! as terms.
 //!
 //! The packed form in a document is complete; the other fields repeat parts of it so that they can be searched.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
+use super::content_hashes::NO_HASH;
 use super::records::{Record, hex};
 use super::relation::Relation;
-use super::seen_pages::NO_PAGE;
 use super::times::NO_TIME;
 
-/// Returns the id and the JSON of the document for a packed node or page; None if the bytes are neither.
+/// Returns the id and the JSON of the document for a packed node or content hash; None if the bytes are neither.
 pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, String)> {
     let mut json = format!(r#"{{"packed":"{}""#, BASE64_STANDARD.encode(packed));
     let id = match Record::unpack::<R>(packed)? {
@@ -17,8 +18,8 @@ pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, 
             json += &format!(r#","root":"{}","seq":{}"#, hex::<R>(root), { node.seq });
             add_time(&mut json, "made", node.made_ms);
             add_time(&mut json, "seen", node.seen_ms);
-            if node.page != NO_PAGE {
-                json += &format!(r#","page":"{:016x}""#, { node.page });
+            if node.hash != NO_HASH {
+                json += &format!(r#","page":"{:016x}""#, { node.hash });
             }
             let keys = layout.terms::<R>(&signature, true);
             let quoted =
@@ -26,10 +27,10 @@ pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, 
             json += &format!(r#","leaf":{},"keys":[{quoted}]"#, id != root);
             hex::<R>(id)
         }
-        Record::Page { page, seen_ms, .. } => {
-            json += &format!(r#","page":"{page:016x}""#);
+        Record::Hash { hash, seen_ms, .. } => {
+            json += &format!(r#","page":"{hash:016x}""#);
             add_time(&mut json, "seen", seen_ms);
-            format!("page-{page:016x}")
+            format!("page-{hash:016x}")
         }
     };
     json.push('}');

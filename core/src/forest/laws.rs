@@ -2,10 +2,10 @@
 
 use std::cmp::{Ordering, Reverse};
 
+use super::content_hashes::HashState;
 use super::index::{Index, Matches};
 use super::nodes::{Node, Nodes};
 use super::relation::{BY_ADDRESS, BY_ROOT, Id, Relation};
-use super::seen_pages::PageState;
 use super::table::NONE;
 use super::times::{NO_TIME, State};
 
@@ -15,7 +15,7 @@ pub struct Arrival<S> {
     /// None if the article has no fingerprint.
     pub signature: Option<S>,
     /// The article's content hash.
-    pub page: u64,
+    pub hash: u64,
     /// The article's time; [`NO_TIME`] if unknown.
     pub time_ms: i64,
 }
@@ -28,9 +28,9 @@ pub enum Kind {
     NewRoot,
     /// A leaf was created.
     Joined,
-    /// The page is remembered with a node, or a live node has the same signature.
+    /// The content hash is remembered with a node, or a live node has the same signature.
     Known,
-    /// The page is remembered without a node; or it is not remembered, and the article has no fingerprint.
+    /// The content hash is remembered without a node; or it is not remembered, and the article has no fingerprint.
     WithoutFingerprint,
 }
 
@@ -43,8 +43,8 @@ pub struct Assignment {
     pub row: u32,
     /// The forest's time after the arrival.
     pub time_ms: i64,
-    /// The state of its page before the arrival; None if the page was not remembered.
-    pub before: Option<PageState>,
+    /// The state of its content hash before the arrival; None if it was not remembered.
+    pub before: Option<HashState>,
 }
 
 /// The times at which an arrival is assigned.
@@ -57,10 +57,10 @@ struct Moment {
     live_since_ms: i64,
 }
 
-/// An arrival whose page is not remembered, with the result of searching the index for its signature.
+/// An arrival whose content hash is not remembered, with the result of searching the index for its signature.
 struct Newcomer<'a, S> {
     signature: &'a S,
-    page: u64,
+    hash: u64,
     now: &'a Moment,
     found: &'a Matches,
 }
@@ -99,32 +99,32 @@ impl<R: Relation> Nodes<R> {
         now: &Moment,
         found: &mut Matches,
     ) -> Assignment {
-        let before = self.remembered(arrival.page);
-        let remembered = before.filter(|page| page.seen_ms >= now.live_since_ms);
-        // Law 1: a page keeps its node, or stays without a node; a signature has at most one live node.
+        let before = self.remembered(arrival.hash);
+        let remembered = before.filter(|last| last.seen_ms >= now.live_since_ms);
+        // Law 1: a content hash keeps its node, or stays without a node; a signature has at most one live node.
         let (kind, row) = match (remembered, &arrival.signature) {
-            (Some(page), _) if page.row != NONE => {
-                if self.node(page.row).page == arrival.page {
-                    self.raise_page_seen(page.row, now.seen_ms);
+            (Some(last), _) if last.row != NONE => {
+                if self.node(last.row).hash == arrival.hash {
+                    self.raise_hash_seen(last.row, now.seen_ms);
                 }
-                (Kind::Known, page.row)
+                (Kind::Known, last.row)
             }
             (Some(_), _) | (None, None) => (Kind::WithoutFingerprint, NONE),
             (None, Some(signature)) => {
                 self.index.search(signature, found);
-                let new = Newcomer { signature, page: arrival.page, now, found };
+                let new = Newcomer { signature, hash: arrival.hash, now, found };
                 match self.live_node(&new) {
                     Some(row) => (Kind::Known, row),
                     None => self.make(&new),
                 }
             }
         };
-        // Law 5: an arrival refreshes its page, its node and that node's root.
+        // Law 5: an arrival refreshes its content hash, its node and that node's root.
         if row != NONE {
             self.raise_seen(row, now.seen_ms);
             self.raise_seen(self.node(row).root, now.seen_ms);
         }
-        self.remember(arrival.page, PageState { row, seen_ms: now.seen_ms });
+        self.remember(arrival.hash, HashState { row, seen_ms: now.seen_ms });
         Assignment { kind, row, time_ms: now.state.time_ms, before }
     }
 
@@ -165,8 +165,8 @@ impl<R: Relation> Nodes<R> {
             seq: new.now.state.seq,
             made_ms: new.now.state.time_ms,
             seen_ms: new.now.seen_ms,
-            page: new.page,
-            page_seen_ms: new.now.seen_ms,
+            hash: new.hash,
+            hash_seen_ms: new.now.seen_ms,
         };
         let row = self.add(signature, node);
         self.set_links(row, links);

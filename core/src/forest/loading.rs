@@ -1,19 +1,19 @@
-//! Loads stored nodes and pages, in any order; at the end, `settle` connects each node to its root.
+//! Loads stored nodes and content hashes (`hash`), in any order; at the end, `settle` connects each node to its root.
 //!
-//! In a damaged forest, a missing root is recreated from one of its leaves, and a page without its node is skipped.
+//! In a damaged forest, a missing root is recreated from one of its leaves, and a hash without its node is skipped.
 
 use std::collections::{BTreeMap, HashMap};
 
 use bytemuck::bytes_of;
 
+use super::content_hashes::{HashState, NO_HASH};
 use super::nodes::{Node, Nodes};
 use super::records::{Entry, Record, entries, hex};
 use super::relation::{Id, Relation};
-use super::seen_pages::{NO_PAGE, PageState};
 use super::table::NONE;
 use super::times::NO_TIME;
 
-/// The loaded rows, and the roots and pages that `settle` has to resolve.
+/// The loaded rows, and the roots and hashes that `settle` has to resolve.
 #[derive(Default)]
 pub struct Loader {
     // Whether the index was empty before the first load: then `rows` contains all of its nodes.
@@ -23,11 +23,11 @@ pub struct Loader {
     leaves: Vec<(u32, Id)>,
     // The rows of nodes that were loaded before or reuse a row, with the root in the latest record.
     reloaded: BTreeMap<u32, Id>,
-    pages: Vec<(u64, Option<Id>, i64)>,
+    hashes: Vec<(u64, Option<Id>, i64)>,
 }
 
 impl Loader {
-    /// Adds the nodes and pages that have not expired; skips records that cannot be unpacked.
+    /// Adds the nodes and hashes that have not expired; skips records that cannot be unpacked.
     pub fn load<R: Relation>(&mut self, forest: &mut Nodes<R>, packed: &[&[u8]], live_since_ms: i64) {
         self.is_new.get_or_insert(forest.index.is_empty());
         let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
@@ -40,18 +40,18 @@ impl Loader {
         for entry in logs.iter().flat_map(|log| entries::<R>(log)).filter_map(Entry::read::<R>) {
             match entry {
                 Entry::Record(record) => self.load_record(forest, record, NO_TIME),
-                Entry::Refreshed { id, seen_ms, page_seen_ms } => {
+                Entry::Refreshed { id, seen_ms, hash_seen_ms } => {
                     // In a damaged forest the node may be missing.
                     if let Some(row) = self.rows.get(&id).copied() {
                         forest.raise_seen(row, seen_ms);
-                        forest.raise_page_seen(row, page_seen_ms.min(seen_ms));
+                        forest.raise_hash_seen(row, hash_seen_ms.min(seen_ms));
                     }
                 }
             }
         }
     }
 
-    /// Returns the ids of roots, and the ids of pages' nodes, that were referred to but not loaded.
+    /// Returns the ids of roots, and the ids of hashes' nodes, that were referred to but not loaded.
     pub fn missing<R: Relation>(&self) -> (Vec<String>, Vec<String>) {
         let missing = |mut ids: Vec<Id>| {
             ids.retain(|id| !self.rows.contains_key(id));
@@ -60,10 +60,10 @@ impl Loader {
             ids.into_iter().map(hex::<R>).collect()
         };
         let roots = self.leaves.iter().map(|(_, root)| *root).collect();
-        (missing(roots), missing(self.pages.iter().filter_map(|(_, node, _)| *node).collect()))
+        (missing(roots), missing(self.hashes.iter().filter_map(|(_, node, _)| *node).collect()))
     }
 
-    /// Adds a node or page. If the id was loaded before, the later record wins.
+    /// Adds a node or hash. If the id was loaded before, the later record wins.
     fn load_record<R: Relation>(
         &mut self,
         forest: &mut Nodes<R>,
@@ -71,8 +71,8 @@ impl Loader {
         live_since_ms: i64,
     ) {
         match record {
-            Record::Page { page, node, seen_ms } if seen_ms >= live_since_ms => {
-                self.pages.push((page, node, seen_ms));
+            Record::Hash { hash, node, seen_ms } if seen_ms >= live_since_ms => {
+                self.hashes.push((hash, node, seen_ms));
             }
             Record::Node { id, root, signature, node, links } if node.seen_ms >= live_since_ms => {
                 let find = || if self.is_new == Some(true) { None } else { forest.find(id, &signature) };
@@ -80,11 +80,11 @@ impl Loader {
                 if let Some(row) = known {
                     self.rows.insert(id, row);
                     let before = *forest.node(row);
-                    if (before.seq, before.page) == (node.seq, node.page)
+                    if (before.seq, before.hash) == (node.seq, node.hash)
                         && bytes_of(forest.index.signature(row)) == bytes_of(&signature)
                     {
                         forest.raise_seen(row, node.seen_ms);
-                        forest.raise_page_seen(row, node.page_seen_ms);
+                        forest.raise_hash_seen(row, node.hash_seen_ms);
                         // A repair may have changed the root.
                         self.reloaded.insert(row, root);
                         return;
@@ -105,7 +105,7 @@ impl Loader {
         }
     }
 
-    /// Removes expired nodes and pages, connects each node to its root, and adds the pages. Loading may continue
+    /// Removes expired nodes and hashes, connects each node to its root, and adds the hashes. Loading may continue
     /// later.
     pub fn settle<R: Relation>(&mut self, forest: &mut Nodes<R>, live_since_ms: i64) {
         if self.is_new.is_none() {
@@ -126,7 +126,7 @@ impl Loader {
             let root = self.rows.get(&root_id).copied().unwrap_or_else(|| {
                 // If ids do not contain signatures, the root has the leaf's signature from now on.
                 let signature = R::signature_of(root_id).unwrap_or(*forest.index.signature(row));
-                let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
+                let node = Node { root: NONE, hash: NO_HASH, hash_seen_ms: i64::MIN, ..leaf };
                 self.load_node(forest, root_id, signature, node)
             });
             // In a damaged forest a root may be a leaf of another tree, or may have expired before its leaf.
@@ -134,12 +134,12 @@ impl Loader {
             forest.hang(row, root);
             forest.raise_seen(root, leaf.seen_ms);
         }
-        for (page, node, seen_ms) in std::mem::take(&mut self.pages) {
+        for (hash, node, seen_ms) in std::mem::take(&mut self.hashes) {
             let Some(row) = node.map_or(Some(NONE), |id| self.rows.get(&id).copied()) else { continue };
-            // In a damaged forest a page may have a later time than its node.
+            // In a damaged forest a hash may have a later time than its node.
             let seen_ms = if row == NONE { seen_ms } else { seen_ms.min(forest.node(row).seen_ms) };
-            if forest.remembered(page).is_none_or(|before| before.seen_ms <= seen_ms) {
-                forest.remember(page, PageState { row, seen_ms });
+            if forest.remembered(hash).is_none_or(|before| before.seen_ms <= seen_ms) {
+                forest.remember(hash, HashState { row, seen_ms });
             }
         }
     }
@@ -151,9 +151,9 @@ impl Loader {
         signature: R::Signature,
         node: Node,
     ) -> u32 {
-        // In a damaged forest a page may have a later time than its node.
-        let page_seen_ms = node.page_seen_ms.min(node.seen_ms);
-        let row = forest.add(signature, Node { page_seen_ms, ..node });
+        // In a damaged forest a hash may have a later time than its node.
+        let hash_seen_ms = node.hash_seen_ms.min(node.seen_ms);
+        let row = forest.add(signature, Node { hash_seen_ms, ..node });
         if R::id(&signature) != id {
             forest.name(row, id);
         }

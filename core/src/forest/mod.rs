@@ -1,14 +1,15 @@
-//! A forest in memory: its nodes and pages, which nodes are near each other, and the laws by which arrivals get
-//! roots.
+//! A forest in memory: its nodes and content hashes, which nodes are near each other, and the laws by which arrivals
+//! get roots.
 //!
 //! [`relation`] defines which signatures are near each other; [`agreement`] does so for the profile `verified`. An
 //! [`index`] searches for near signatures by the keys of their representatives: simhashes in [`simhash_tables`] and
-//! [`postings`], exact keys in a [`table`]. [`nodes`] stores the nodes, their [`trees`] and the [`seen_pages`], and
-//! can undo changes; [`laws`] assigns roots, by the forest's [`times`]. [`records`] packs nodes and pages for
+//! [`postings`], exact keys in a [`table`]. [`nodes`] stores the nodes, their [`trees`] and the [`content_hashes`],
+//! and can undo changes; [`laws`] assigns roots, by the forest's [`times`]. [`records`] packs nodes and hashes for
 //! storage, [`loading`] loads them, and [`documents`] writes them as JSON for Elasticsearch.
 
 pub mod agreement;
 pub mod chunks;
+pub mod content_hashes;
 pub mod documents;
 pub mod index;
 pub mod laws;
@@ -17,7 +18,6 @@ pub mod nodes;
 pub mod postings;
 pub mod records;
 pub mod relation;
-pub mod seen_pages;
 pub mod simhash_tables;
 pub mod table;
 pub mod times;

@@ -1,4 +1,4 @@
-//! The nodes and pages (content hashes) of a forest in memory, and steps of changes to them that can be undone.
+//! The nodes and content hashes (`hash`) of a forest in memory, and steps of changes to them that can be undone.
 //!
 //! A row is a node's position in `index`, `nodes` and `trees`; it is reused after `remove`.
 
@@ -7,9 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use bytemuck::{Pod, Zeroable};
 
 use super::chunks::Chunks;
+use super::content_hashes::{ContentHashes, HashState, NO_HASH};
 use super::index::{Index, Matches};
 use super::relation::{Id, Relation};
-use super::seen_pages::{NO_PAGE, PageState, SeenPages};
 use super::table::NONE;
 use super::times::{Aging, NO_TIME};
 use super::trees::Trees;
@@ -29,10 +29,10 @@ pub struct Node {
     pub made_ms: i64,
     /// When the node was last needed, rounded up.
     pub seen_ms: i64,
-    /// The content hash of the arrival that created the node; [`NO_PAGE`] if unknown.
-    pub page: u64,
-    /// When `page` was last seen with this node, rounded up.
-    pub page_seen_ms: i64,
+    /// The content hash of the arrival that created the node; [`NO_HASH`] if unknown.
+    pub hash: u64,
+    /// When `hash` was last seen with this node, rounded up.
+    pub hash_seen_ms: i64,
 }
 
 /// The ids of two earlier roots, 0 for none: this root's text is a part of the first root's text, and the second
@@ -46,10 +46,10 @@ pub enum Change {
     Added { row: u32, by_id: Option<u32> },
     /// `seen_ms` of a node was raised from `before_ms`.
     SeenRaised { row: u32, before_ms: i64 },
-    /// `page_seen_ms` of a node was raised from `before_ms`.
-    PageSeenRaised { row: u32, before_ms: i64 },
-    /// The entry of a page that did not create a node was changed from `before`; None if it had no entry.
-    Page { page: u64, before: Option<PageState> },
+    /// `hash_seen_ms` of a node was raised from `before_ms`.
+    HashSeenRaised { row: u32, before_ms: i64 },
+    /// The entry of an extra hash was changed from `before`; None if it had no entry.
+    Hash { hash: u64, before: Option<HashState> },
 }
 
 #[derive(Default, Debug)]
@@ -60,9 +60,9 @@ struct Step {
     contested: Vec<u32>,
 }
 
-/// The nodes and pages of a forest. When the id of an expired node arrives again, it gets a new row.
+/// The nodes and content hashes of a forest. When the id of an expired node arrives again, it gets a new row.
 pub struct Nodes<R: Relation> {
-    /// How long nodes and pages live.
+    /// How long nodes and hashes live.
     pub aging: Aging,
     /// The nodes' signatures, by row.
     pub index: Index<R>,
@@ -70,8 +70,8 @@ pub struct Nodes<R: Relation> {
     nodes: Chunks<Node>,
     // Each row with a node is in the ring of its root. Empty if the relation does not count leaves.
     pub(super) trees: Trees,
-    // A page that created a node is stored here as the node's row; other pages have separate entries.
-    pages: SeenPages,
+    // A hash that created a node is stored here as the node's row; the others, extra hashes, have entries.
+    hashes: ContentHashes,
     // The rows of nodes that can be found only by id, because they have no keys or have a name. If several such nodes
     // have the same id, the row of the node added last.
     by_id: HashMap<Id, u32>,
@@ -92,7 +92,7 @@ impl<R: Relation> Nodes<R> {
             index: Index::new(relation),
             nodes: Chunks::default(),
             trees: Trees::default(),
-            pages: SeenPages::default(),
+            hashes: ContentHashes::default(),
             by_id: HashMap::new(),
             names: HashMap::new(),
             links: HashMap::new(),
@@ -101,15 +101,15 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Returns the memory used by nodes and pages, without the undo steps and the few nodes found only by id.
+    /// Returns the memory used by nodes and hashes, without the undo steps and the few nodes found only by id.
     pub fn size_bytes(&self) -> usize {
         let columns = self.nodes.size_bytes() + self.trees.size_bytes();
-        self.index.size_bytes() + columns + self.pages.size_bytes()
+        self.index.size_bytes() + columns + self.hashes.size_bytes()
     }
 
-    /// Returns the number of remembered pages that did not create a node.
-    pub fn lone_page_count(&self) -> usize {
-        self.pages.lone_count()
+    /// Returns the number of remembered content hashes that did not create a node.
+    pub fn extra_hash_count(&self) -> usize {
+        self.hashes.extra_count()
     }
 
     /// Returns the number of steps that were neither kept nor undone.
@@ -151,9 +151,9 @@ impl<R: Relation> Nodes<R> {
         equal.max_by_key(|row| self.node(*row).seq).or_else(|| self.by_id(|| id))
     }
 
-    /// Returns the state of a page, even if the page has expired.
-    pub fn remembered(&self, page: u64) -> Option<PageState> {
-        if page == NO_PAGE { None } else { self.pages.find(page, own_pages(&self.nodes)) }
+    /// Returns the state of a hash, even if the hash has expired.
+    pub fn remembered(&self, hash: u64) -> Option<HashState> {
+        if hash == NO_HASH { None } else { self.hashes.find(hash, own_hashes(&self.nodes)) }
     }
 
     /// Adds a node and returns its row. The node becomes a root if its `root` is [`NONE`].
@@ -167,7 +167,7 @@ impl<R: Relation> Nodes<R> {
         if R::COUNTS_LEAVES {
             self.trees.add(row, root);
         }
-        self.pages.add(node.page, row, own_pages(&self.nodes));
+        self.hashes.add(node.hash, row, own_hashes(&self.nodes));
         let is_found = R::keys(&signature).next().is_some();
         let by_id = if is_found { None } else { self.by_id.insert(R::id(&signature), row) };
         self.note(Change::Added { row, by_id });
@@ -211,30 +211,30 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Raises `page_seen_ms` of a node, if it is earlier.
-    pub fn raise_page_seen(&mut self, row: u32, seen_ms: i64) {
+    /// Raises `hash_seen_ms` of a node, if it is earlier.
+    pub fn raise_hash_seen(&mut self, row: u32, seen_ms: i64) {
         let node = &mut self.nodes[row as usize];
-        let before_ms = node.page_seen_ms;
+        let before_ms = node.hash_seen_ms;
         if before_ms < seen_ms {
-            node.page_seen_ms = seen_ms;
-            self.note(Change::PageSeenRaised { row, before_ms });
+            node.hash_seen_ms = seen_ms;
+            self.note(Change::HashSeenRaised { row, before_ms });
         }
     }
 
-    /// Remembers the state of a page, unless the page's node already stores it.
-    pub fn remember(&mut self, page: u64, last: PageState) {
-        if page != NO_PAGE && !self.is_own(page, last) {
-            let before = self.pages.set_lone(page, Some(last), own_pages(&self.nodes));
+    /// Remembers the state of a hash, unless the hash's node already stores it.
+    pub fn remember(&mut self, hash: u64, last: HashState) {
+        if hash != NO_HASH && !self.is_own(hash, last) {
+            let before = self.hashes.set_extra(hash, Some(last), own_hashes(&self.nodes));
             if before != Some(last) {
-                self.note(Change::Page { page, before });
+                self.note(Change::Hash { hash, before });
             }
         }
     }
 
     /// Removes the node in a row.
     pub fn remove(&mut self, row: u32) {
-        let page = self.node(row).page;
-        self.pages.remove(page, row);
+        let hash = self.node(row).hash;
+        self.hashes.remove(hash, row);
         let is_found = R::keys(self.index.signature(row)).next().is_some();
         if !is_found || self.has_name(row) {
             let id = self.id(row);
@@ -281,8 +281,8 @@ impl<R: Relation> Nodes<R> {
         rows.iter().map(|row| self.id(*row)).collect()
     }
 
-    /// Makes the first step permanent, and removes some of the nodes and pages that had expired when it ended. Later
-    /// steps can still be undone, because they did not change any of the removed nodes and pages.
+    /// Makes the first step permanent, and removes some of the nodes and hashes that had expired when it ended. Later
+    /// steps can still be undone, because they did not change any of the removed nodes and hashes.
     pub fn keep(&mut self) {
         let Some(step) = self.steps.pop_front() else { return };
         if step.live_since_ms == NO_TIME {
@@ -291,9 +291,9 @@ impl<R: Relation> Nodes<R> {
         self.forget_expired(SWEPT_PER_CHANGE * step.changes.len(), step.live_since_ms);
     }
 
-    /// Checks the next `most` rows and the next `most` separate pages, and removes the expired ones.
+    /// Checks the next `most` rows and the next `most` extra hashes, and removes the expired ones.
     pub fn forget_expired(&mut self, most: usize, live_since_ms: i64) {
-        self.pages.sweep(most, live_since_ms);
+        self.hashes.sweep(most, live_since_ms);
         for _ in 0..most.min(self.nodes.len()) {
             self.next_swept = (self.next_swept + 1) % self.nodes.len();
             let node = &self.nodes[self.next_swept];
@@ -317,20 +317,20 @@ impl<R: Relation> Nodes<R> {
                     }
                 }
                 Change::SeenRaised { row, before_ms } => self.nodes[row as usize].seen_ms = before_ms,
-                Change::PageSeenRaised { row, before_ms } => {
-                    self.nodes[row as usize].page_seen_ms = before_ms
+                Change::HashSeenRaised { row, before_ms } => {
+                    self.nodes[row as usize].hash_seen_ms = before_ms
                 }
-                Change::Page { page, before } => {
-                    self.pages.set_lone(page, before, own_pages(&self.nodes));
+                Change::Hash { hash, before } => {
+                    self.hashes.set_extra(hash, before, own_hashes(&self.nodes));
                 }
             }
         }
     }
 
-    /// Returns whether the node in `last.row` stores this state of the page.
-    pub fn is_own(&self, page: u64, last: PageState) -> bool {
+    /// Returns whether the node in `last.row` stores this state of the hash.
+    pub fn is_own(&self, hash: u64, last: HashState) -> bool {
         last.row != NONE
-            && (self.node(last.row).page, self.node(last.row).page_seen_ms) == (page, last.seen_ms)
+            && (self.node(last.row).hash, self.node(last.row).hash_seen_ms) == (hash, last.seen_ms)
     }
 
     fn note(&mut self, change: Change) {
@@ -340,10 +340,10 @@ impl<R: Relation> Nodes<R> {
     }
 }
 
-/// Returns a function from a row to `page` and `page_seen_ms` of its node.
-fn own_pages(nodes: &Chunks<Node>) -> impl Fn(u32) -> (u64, i64) + '_ {
+/// Returns a function from a row to `hash` and `hash_seen_ms` of its node.
+fn own_hashes(nodes: &Chunks<Node>) -> impl Fn(u32) -> (u64, i64) + '_ {
     |row| {
         let node = &nodes[row as usize];
-        (node.page, node.page_seen_ms)
+        (node.hash, node.hash_seen_ms)
     }
 }

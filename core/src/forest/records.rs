@@ -1,17 +1,17 @@
-//! Packs nodes and pages (content hashes) for documents, and writes logs of them. Numbers are little-endian.
+//! Packs nodes and content hashes (`hash`) for documents, and writes logs of them. Numbers are little-endian.
 
 use std::collections::{HashMap, HashSet};
 
 use bytemuck::{Pod, Zeroable, bytes_of, bytes_of_mut};
 
+use super::content_hashes::{HashState, NO_HASH};
 use super::laws::{Assignment, Kind};
 use super::nodes::{Change, Links, Node, Nodes};
 use super::relation::{Id, Relation};
-use super::seen_pages::{NO_PAGE, PageState};
 use super::table::NONE;
 use crate::hashing::word;
 
-/// A node or a page.
+/// A node or a content hash.
 #[derive(Clone, Copy, Debug)]
 pub enum Record<S> {
     /// Only a root has links.
@@ -22,8 +22,8 @@ pub enum Record<S> {
         node: Node,
         links: Links,
     },
-    Page {
-        page: u64,
+    Hash {
+        hash: u64,
         node: Option<Id>,
         seen_ms: i64,
     },
@@ -32,7 +32,7 @@ pub enum Record<S> {
 /// An entry of a log, stored as one byte for its kind followed by its content.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<S> {
-    /// The new state of a node or page.
+    /// The new state of a node or hash.
     Record(Record<S>),
     /// The new times of an existing node that was needed again.
     Refreshed {
@@ -40,14 +40,14 @@ pub enum Entry<S> {
         id: Id,
         /// When the node was last needed, rounded up.
         seen_ms: i64,
-        /// When the page that created the node was last seen with it, rounded up.
-        page_seen_ms: i64,
+        /// When the hash that created the node was last seen with it, rounded up.
+        hash_seen_ms: i64,
     },
 }
 
 const NODE: u8 = 0;
-const PAGE: u8 = 1;
-const BARE_PAGE: u8 = 2;
+const HASH: u8 = 1;
+const BARE_HASH: u8 = 2;
 const REFRESHED: u8 = 3;
 const LINKED: u8 = 4;
 const NO_LINKS: Links = [0; 2];
@@ -72,8 +72,8 @@ impl<S: Pod> Entry<S> {
             return Record::unpack::<R>(entry).map(Entry::Record);
         }
         let number = |at: usize| word(&entry[at..at + 8]) as i64;
-        let (seen_ms, page_seen_ms) = (number(R::ID_BYTES), number(R::ID_BYTES + 8));
-        Some(Entry::Refreshed { id: read_id(&entry[..R::ID_BYTES]), seen_ms, page_seen_ms })
+        let (seen_ms, hash_seen_ms) = (number(R::ID_BYTES), number(R::ID_BYTES + 8));
+        Some(Entry::Refreshed { id: read_id(&entry[..R::ID_BYTES]), seen_ms, hash_seen_ms })
     }
 
     /// Appends a record to a log. For a node that was only refreshed, it writes just the times.
@@ -83,14 +83,14 @@ impl<S: Pod> Entry<S> {
                 log.push(REFRESHED);
                 write_id::<R>(*id, log);
                 log.extend({ node.seen_ms }.to_le_bytes());
-                log.extend({ node.page_seen_ms }.to_le_bytes());
+                log.extend({ node.hash_seen_ms }.to_le_bytes());
             }
             _ => {
                 log.push(match record {
                     Record::Node { links: NO_LINKS, .. } => NODE,
                     Record::Node { .. } => LINKED,
-                    Record::Page { node: Some(_), .. } => PAGE,
-                    Record::Page { node: None, .. } => BARE_PAGE,
+                    Record::Hash { node: Some(_), .. } => HASH,
+                    Record::Hash { node: None, .. } => BARE_HASH,
                 });
                 log.extend(record.pack::<R>());
             }
@@ -99,11 +99,11 @@ impl<S: Pod> Entry<S> {
 }
 
 impl<S: Pod> Record<S> {
-    /// Returns when the node or page was last seen, rounded up.
+    /// Returns when the node or hash was last seen, rounded up.
     pub fn seen_ms(&self) -> i64 {
         match self {
             Record::Node { node, .. } => node.seen_ms,
-            Record::Page { seen_ms, .. } => *seen_ms,
+            Record::Hash { seen_ms, .. } => *seen_ms,
         }
     }
 
@@ -121,8 +121,8 @@ impl<S: Pod> Record<S> {
                     links.iter().for_each(|id| write_id::<R>(*id, &mut bytes));
                 }
             }
-            Record::Page { page, node, seen_ms } => {
-                bytes.extend(page.to_le_bytes());
+            Record::Hash { hash, node, seen_ms } => {
+                bytes.extend(hash.to_le_bytes());
                 bytes.extend(seen_ms.to_le_bytes());
                 node.iter().for_each(|id| write_id::<R>(*id, &mut bytes));
             }
@@ -130,13 +130,13 @@ impl<S: Pod> Record<S> {
         bytes
     }
 
-    /// Reads the packed form; returns None if the length fits neither a node nor a page.
+    /// Reads the packed form; returns None if the length fits neither a node nor a hash.
     pub fn unpack<R: Relation<Signature = S>>(bytes: &[u8]) -> Option<Record<S>> {
         let number = |at: usize| word(&bytes[at..at + 8]);
         let id = |at: usize| read_id(&bytes[at..at + R::ID_BYTES]);
         if bytes.len() == 16 || bytes.len() == 16 + R::ID_BYTES {
             let node = (bytes.len() > 16).then(|| id(16));
-            return Some(Record::Page { page: number(0), node, seen_ms: number(8) as i64 });
+            return Some(Record::Hash { hash: number(0), node, seen_ms: number(8) as i64 });
         }
         let numbers = 2 * R::ID_BYTES;
         let end = numbers + 40 + R::SIZE;
@@ -165,15 +165,15 @@ fn read_id(bytes: &[u8]) -> Id {
 }
 
 impl<R: Relation> Nodes<R> {
-    /// Returns the records that the last step changed when it assigned the pages of a batch, each with whether the
-    /// node was only refreshed. Refreshed nodes come first, by age, then new nodes and pages in order. Each id
+    /// Returns the records that the last step changed when it assigned the hashes of a batch, each with whether the
+    /// node was only refreshed. Refreshed nodes come first, by age, then new nodes and hashes in order. Each id
     /// occurs once.
-    pub fn written(&self, pages: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
+    pub fn written(&self, hashes: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let made: HashSet<u32> =
             assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();
         let refreshed_row = |change: &Change| match change {
-            Change::SeenRaised { row, .. } | Change::PageSeenRaised { row, .. } => Some(*row),
-            Change::Added { .. } | Change::Page { .. } => None,
+            Change::SeenRaised { row, .. } | Change::HashSeenRaised { row, .. } => Some(*row),
+            Change::Added { .. } | Change::Hash { .. } => None,
         };
         let mut refreshed: Vec<u32> = self.changes().iter().filter_map(refreshed_row).collect();
         refreshed.sort_unstable_by_key(|row| self.node(*row).seq);
@@ -181,18 +181,18 @@ impl<R: Relation> Nodes<R> {
         refreshed.retain(|row| !made.contains(row));
         let mut records: Vec<_> = refreshed.into_iter().map(|row| Some(self.record(row))).collect();
         let refreshed = records.len();
-        // By page: the state before its first arrival in the batch, and the position of its last arrival.
-        let mut lasts: HashMap<u64, (Option<PageState>, usize)> = HashMap::new();
-        for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
-            lasts.entry(*page).or_insert((each.before, at)).1 = at;
+        // By hash: the state before its first arrival in the batch, and the position of its last arrival.
+        let mut lasts: HashMap<u64, (Option<HashState>, usize)> = HashMap::new();
+        for (at, (hash, each)) in hashes.iter().zip(assigned).enumerate() {
+            lasts.entry(*hash).or_insert((each.before, at)).1 = at;
         }
-        for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
+        for (at, (hash, each)) in hashes.iter().zip(assigned).enumerate() {
             if makes_node(each) {
                 records.push(Some(self.record(each.row)));
             }
-            let (before, last) = lasts[page];
-            if *page != NO_PAGE && last == at {
-                records.push(self.lone_record(*page, before));
+            let (before, last) = lasts[hash];
+            if *hash != NO_HASH && last == at {
+                records.push(self.extra_record(*hash, before));
             }
         }
         // If a node expires within the batch and its text arrives again, its id has several rows; the last one is
@@ -209,7 +209,7 @@ impl<R: Relation> Nodes<R> {
         marked.filter_map(|(at, record)| record.map(|record| (record, at < refreshed))).collect()
     }
 
-    /// Returns the current state, packed, of the live nodes and pages that have records in a log.
+    /// Returns the current state, packed, of the live nodes and hashes that have records in a log.
     pub fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Vec<u8>> {
         let records = entries::<R>(log).filter_map(|entry| match Entry::read::<R>(entry)? {
             Entry::Record(record) => self.current(&record, live_since_ms),
@@ -218,18 +218,18 @@ impl<R: Relation> Nodes<R> {
         records.map(|record| record.pack::<R>()).collect()
     }
 
-    /// Returns the current state of a live node, or of a live page that did not create its node.
+    /// Returns the current state of a live node, or of a live hash that did not create its node.
     fn current(&self, record: &Record<R::Signature>, live_since_ms: i64) -> Option<Record<R::Signature>> {
         match record {
             Record::Node { id, signature, .. } => {
                 let row = self.find(*id, signature)?;
                 (self.node(row).seen_ms >= live_since_ms).then(|| self.record(row))
             }
-            Record::Page { page, .. } => {
-                let last = self.remembered(*page).filter(|last| last.seen_ms >= live_since_ms)?;
+            Record::Hash { hash, .. } => {
+                let last = self.remembered(*hash).filter(|last| last.seen_ms >= live_since_ms)?;
                 let node = (last.row != NONE).then(|| self.id(last.row));
-                let is_own = last.row != NONE && self.node(last.row).page == *page;
-                (!is_own).then_some(Record::Page { page: *page, node, seen_ms: last.seen_ms })
+                let is_own = last.row != NONE && self.node(last.row).hash == *hash;
+                (!is_own).then_some(Record::Hash { hash: *hash, node, seen_ms: last.seen_ms })
             }
         }
     }
@@ -241,11 +241,11 @@ impl<R: Relation> Nodes<R> {
         Record::Node { id, root, signature: *self.index.signature(row), node, links }
     }
 
-    /// Returns the record of a page, unless the page is unchanged or the document of its node contains its state.
-    fn lone_record(&self, page: u64, before: Option<PageState>) -> Option<Record<R::Signature>> {
-        let last = self.remembered(page).filter(|last| before != Some(*last) && !self.is_own(page, *last))?;
+    /// Returns the record of a hash, unless the hash is unchanged or the document of its node contains its state.
+    fn extra_record(&self, hash: u64, before: Option<HashState>) -> Option<Record<R::Signature>> {
+        let last = self.remembered(hash).filter(|last| before != Some(*last) && !self.is_own(hash, *last))?;
         let node = (last.row != NONE).then(|| self.id(last.row));
-        Some(Record::Page { page, node, seen_ms: last.seen_ms })
+        Some(Record::Hash { hash, node, seen_ms: last.seen_ms })
     }
 }
 

@@ -1,4 +1,5 @@
-//! The forest's time, which is the latest time of any arrival so far, and how long nodes and pages live.
+//! The forest's time, which is the latest time of any arrival so far, and how long nodes and content
+//! hashes live.
 
 /// An unknown time, which is earlier than any other.
 pub const NO_TIME: i64 = i64::MIN;
@@ -58,8 +59,8 @@ impl State {
         if counts { time_ms } else { self.time_ms }
     }
 
-    /// Returns the least `seen_ms` (inclusive) of a live node or page. It is [`NO_TIME`] while no time is known, and
-    /// until nodes and pages created before the first known time expire.
+    /// Returns the least `seen_ms` (inclusive) of a live node or content hash. It is [`NO_TIME`] while no time is
+    /// known, and until those created before the first known time expire.
     pub fn live_since_ms(&self, aging: &Aging) -> i64 {
         if self.time_ms == NO_TIME {
             return NO_TIME;

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from esdedup.elastic.forest.stored import Hit, Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.forest.stored import Hit, Stored, StoredHash, StoredNode, is_node_id
 from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
 from esdedup.fields import Fields, signature_of
 from esdedup.fingerprint.bands import ARTICLES
@@ -34,9 +34,9 @@ class ArticleNodes:
         self._aging = aging
 
     def candidates(
-        self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
+        self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find live nodes that may be near one of `signatures`, or have its id; also read `pages`."""
+        """Find live nodes that may be near one of `signatures`, or have its id; also read `hashes`."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             keys = self.relation.search_terms(signatures[at : at + 1], ARTICLES)
@@ -46,8 +46,8 @@ class ArticleNodes:
             scored = [{"constant_score": {"filter": each}} for each in alike]
             hits = yield from self._latest([*scored, same], live_since_ms, size=_MOST_CANDIDATES)
             found += self._nodes(hits)
-        if pages:
-            found += (yield from self.pages(pages)).values()
+        if hashes:
+            found += (yield from self.hashes(hashes)).values()
         return found
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
@@ -58,15 +58,15 @@ class ArticleNodes:
             found += self._nodes((yield from self._latest([of_ids], NO_TIME, size=len(some))))
         return found
 
-    def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
+    def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
         """Return content hashes by their ids, each according to its latest article."""
-        latest: dict[str, StoredPage] = {}
-        for some in chunks(sorted(pages), _MOST_CANDIDATES):
-            of_pages = {"terms": {f"{self._object}.page": list(some)}}
-            hits = yield from self._latest([of_pages], NO_TIME, size=len(some), by="page")
+        latest: dict[str, StoredHash] = {}
+        for some in chunks(sorted(hashes), _MOST_CANDIDATES):
+            of_hashes = {"terms": {f"{self._object}.page": list(some)}}
+            hits = yield from self._latest([of_hashes], NO_TIME, size=len(some), by="page")
             for hit in hits:
-                page = self._value(hit, "page")
-                latest[page] = StoredPage(page, self._value(hit, "fingerprint"), self._seen_ms(hit))
+                name = self._value(hit, "page")
+                latest[name] = StoredHash(name, self._value(hit, "fingerprint"), self._seen_ms(hit))
         return latest
 
     def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
@@ -119,11 +119,11 @@ class ArticleNodes:
         node_id, root = self._value(hit, "fingerprint"), self._value(hit, "root")
         if len(signature) != self.relation.dtype.itemsize or not (is_node_id(node_id) and is_node_id(root)):
             return None
-        seen_ms, page = self._seen_ms(hit), self._value(hit, "page") or ""
+        seen_ms, content_hash = self._seen_ms(hit), self._value(hit, "page") or ""
         seq = int(self._value(hit, "seq") or 0)
         links = ("part_of", "has_part") if node_id == root else ()
         of_root = [self._value(hit, each) or "" for each in links]
-        return StoredNode(node_id, root, signature, seq, seen_ms, seen_ms, page, seen_ms, *of_root)
+        return StoredNode(node_id, root, signature, seq, seen_ms, seen_ms, content_hash, seen_ms, *of_root)
 
     def _seen_ms(self, hit: Hit) -> int:
         seen_ms = self._value(hit, "seen")

@@ -47,7 +47,7 @@ class _Targets:
     # Ids of nodes, which also find nodes that are not indexed under any key.
     ids: list[str]
     # Content hashes.
-    pages: Sequence[str]
+    hashes: Sequence[str]
 
     def finer_counts(self) -> collections.Counter[str]:
         """Return how many finer keys replace each key."""
@@ -69,7 +69,7 @@ class CandidateSearch:
         self._frequent: set[str] = set()
 
     def find(
-        self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
+        self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
         """Find candidates; see `NodeSearch.candidates`."""
         representatives = np.unique(self._relation.representatives(signatures))
@@ -83,7 +83,7 @@ class CandidateSearch:
             keys=keys,
             exact_keys=sorted(exact_keys),
             ids=self._relation.ids(signatures),
-            pages=pages,
+            hashes=hashes,
         )
         filters = live_filter(live_since_ms)
         restarts = _RESTARTS
@@ -109,7 +109,7 @@ class CandidateSearch:
     def _first_page(self, query: Query, targets: _Targets) -> Requests[tuple[list[Stored], bool]]:
         """Return the first page of hits, which is nearly always the only one, and whether it is full."""
         # If some signatures have more candidates than this, one of their keys is probably frequent.
-        expected = self._limits.frequent_nodes * max(len(targets.ids), len(targets.pages))
+        expected = self._limits.frequent_nodes * max(len(targets.ids), len(targets.hashes))
         size = min(self._limits.max_hits, expected)
         (answer,) = yield from search(self._forest, search_body(query, size=size))
         hits = answer["hits"]["hits"]
@@ -118,7 +118,7 @@ class CandidateSearch:
     def _queries(self, targets: _Targets, filters: list[Query]) -> Iterator[Query]:
         clauses = (
             *((len(ids), {"ids": {"values": ids}}) for ids in chunks(targets.ids, self._limits.max_hits)),
-            *self._terms("page", targets.pages),
+            *self._terms("page", targets.hashes),
             *self._terms("keys", targets.exact_keys),
             *self._clauses_by_key(targets),
         )

@@ -6,7 +6,7 @@ import pydantic
 
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import EVERY_LOG, stored_in_log
-from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
+from esdedup.elastic.forest.search import EVERY_HASH, EVERY_NODE
 from esdedup.elastic.forest.stored import Stored, StoredNode, packed_of, unpack
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
@@ -22,7 +22,7 @@ _LEAVES, _ROOTS = (
     {"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False)
 )
 # Content hashes are deleted before their nodes, so that no content hash refers to a deleted node.
-_IN_ORDER: dict[str, Query] = {"pages": EVERY_PAGE, "leaves": _LEAVES, "roots": _ROOTS}
+_IN_ORDER: dict[str, Query] = {"pages": EVERY_HASH, "leaves": _LEAVES, "roots": _ROOTS}
 
 
 class Expired(pydantic.BaseModel, frozen=True):
@@ -147,8 +147,8 @@ def _expired_logs(
 def _count(found: Iterable[Stored]) -> Expired:
     stored = list(found)
     roots = sum(isinstance(each, StoredNode) and each.is_root for each in stored)
-    pages = sum(each.is_page for each in stored)
-    return Expired(leaves=len(stored) - roots - pages, roots=roots, pages=pages)
+    hashes = sum(each.is_hash for each in stored)
+    return Expired(leaves=len(stored) - roots - hashes, roots=roots, pages=hashes)
 
 
 def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]:

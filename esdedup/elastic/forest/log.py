@@ -21,8 +21,8 @@ from esdedup.elastic.forest.stored import (
     Hit,
     JsonDocument,
     Stored,
+    StoredHash,
     StoredNode,
-    StoredPage,
     is_node_id,
     packed_of,
     search_body,
@@ -140,7 +140,7 @@ class LogNodes:
         # The number of the last document, which may still grow, and how many of its bytes have been read.
         self._number, self._read = 0, 0
         self._nodes: dict[str, bytes] = {}
-        self._pages: dict[str, StoredPage] = {}
+        self._hashes: dict[str, StoredHash] = {}
         # By content hash: the latest node that was made from it.
         self._own: dict[str, str] = {}
         self._damaged: dict[str, Hit] = {}
@@ -170,20 +170,20 @@ class LogNodes:
         yield from self.update()
         return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
 
-    def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
+    def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
         """Return the known content hashes among the given ones, by id, each as last seen."""
         yield from self.update()
-        found: dict[str, StoredPage] = {}
-        for page in pages:
-            own = None if page not in self._own else self._node(self._own[page]).own_page
-            lone = self._pages.get(page)
+        found: dict[str, StoredHash] = {}
+        for content_hash in hashes:
+            own = None if content_hash not in self._own else self._node(self._own[content_hash]).own_hash
+            extra = self._hashes.get(content_hash)
             # In a damaged forest, the node of a content hash may be missing.
-            if lone is not None and lone.node is not None and lone.node not in self._nodes:
-                lone = None
+            if extra is not None and extra.node is not None and extra.node not in self._nodes:
+                extra = None
             # A repair may have given the node another content hash.
-            both = [each for each in (lone, own) if each is not None and each.page == page]
+            both = [each for each in (extra, own) if each is not None and each.content_hash == content_hash]
             if both:
-                found[page] = max(both, key=lambda each: each.seen_ms)
+                found[content_hash] = max(both, key=lambda each: each.seen_ms)
         return found
 
     def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:  # noqa: ARG002
@@ -251,7 +251,7 @@ class LogNodes:
         places = sorted((node.root, node.seq, node.id) for node in map(self._node, self._nodes))
         yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)
 
-    def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
+    def extra_hashes(self) -> Iterator[list[tuple[Hit, StoredHash | None]]]:
         """Yield nothing: a content hash without its node is not loaded, and its log document expires."""
         yield from ()
 
@@ -266,7 +266,7 @@ class LogNodes:
     def all(self) -> Iterator[Stored]:
         """Yield all nodes and content hashes."""
         yield from map(self._node, self._nodes)
-        yield from self._pages.values()
+        yield from self._hashes.values()
 
     def living(self, log: bytes, live_since_ms: int) -> list[bytes]:
         """Return the latest state of all nodes and content hashes in a log that have not expired."""
@@ -274,8 +274,8 @@ class LogNodes:
         for each in stored_in_log(log, self.relation):
             if isinstance(each, StoredNode) and each.id in self._nodes:
                 found.append(self._node(each.id))
-            elif isinstance(each, StoredPage) and each.page in self._pages:
-                found.append(self._pages[each.page])
+            elif isinstance(each, StoredHash) and each.content_hash in self._hashes:
+                found.append(self._hashes[each.content_hash])
         return [self.relation.core.pack(each) for each in found if each.seen_ms >= live_since_ms]
 
     def _node(self, node_id: str) -> StoredNode:
@@ -299,10 +299,10 @@ class LogNodes:
 
     def _add_entry(self, entry: bytes | tuple[str, int, int]) -> None:
         if isinstance(entry, tuple):
-            node_id, seen_ms, page_seen_ms = entry
+            node_id, seen_ms, hash_seen_ms = entry
             # In a damaged forest, the node may be missing.
             if node_id in self._nodes:
-                node = self._node(node_id)._replace(seen_ms=seen_ms, page_seen_ms=page_seen_ms)
+                node = self._node(node_id)._replace(seen_ms=seen_ms, hash_seen_ms=hash_seen_ms)
                 self._nodes[node_id] = self.relation.core.pack(node)
             return
         stored = unpack(entry, self.relation)
@@ -311,7 +311,7 @@ class LogNodes:
             if before is not None and self._node(stored.id).signature != stored.signature:
                 self._indexed, self._neighbours = [], NeighbourIndex(self.relation)
             self._nodes[stored.id] = entry
-            if stored.page:
-                self._own[stored.page] = stored.id
+            if stored.content_hash:
+                self._own[stored.content_hash] = stored.id
         elif stored is not None:
-            self._pages[stored.page] = stored
+            self._hashes[stored.content_hash] = stored

@@ -10,7 +10,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
-from esdedup.elastic.forest.stored import Stored, page_name
+from esdedup.elastic.forest.stored import Stored, hash_name
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import AskOwner, Requests, clock_ms, refresh
 from esdedup.errors import ForestMissing
@@ -40,11 +40,11 @@ def gather(
     nodes and content hashes that a search may not show yet.
     """
     pack, live_since_ms = search.relation.core.pack, state.live_since_ms(aging)
-    names = {page_name(page) for page in np.unique(arrivals.pages).tolist()}
+    names = {hash_name(each) for each in np.unique(arrivals.content_hashes).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
-    found = yield from search.candidates(signatures, pages=sorted(names), live_since_ms=live_since_ms)
+    found = yield from search.candidates(signatures, hashes=sorted(names), live_since_ms=live_since_ms)
     # Leave out other content hashes, whose nodes were not searched for.
-    newer = [each for each in recent if each.page in names or not each.is_page]
+    newer = [each for each in recent if each.content_hash in names or not each.is_hash]
     with_leaves: set[str] = set()
     while True:
         nodes = Nodes(search.relation, aging)
@@ -67,9 +67,9 @@ def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_
     """Load the missing roots of leaves and the missing nodes of content hashes, and settle."""
     pack = search.relation.core.pack
     for _ in range(_ROUNDS):
-        roots, of_pages = nodes.missing()
+        roots, of_hashes = nodes.missing()
         # In a damaged forest, a root may have expired before its leaf.
-        for ids, since_ms in ((set(roots), NO_TIME), (set(of_pages) - set(roots), live_since_ms)):
+        for ids, since_ms in ((set(roots), NO_TIME), (set(of_hashes) - set(roots), live_since_ms)):
             found = yield from search.by_id(ids)
             nodes.load([pack(each) for each in found], live_since_ms=since_ms)
     nodes.settle()

@@ -11,8 +11,8 @@ from esdedup.elastic.forest.candidates import CandidateSearch
 from esdedup.elastic.forest.stored import (
     Hit,
     Stored,
+    StoredHash,
     StoredNode,
-    StoredPage,
     agrees,
     columns_of,
     interleaved,
@@ -62,7 +62,7 @@ _WITH_KEYS: Query = {"exists": {"field": "keys"}}
 ROOTLESS: Query = {"bool": {"filter": _WITH_KEYS, "must_not": EVERY_NODE}}
 """Matches damaged nodes. Other documents of the forest, such as the lease, have no keys."""
 
-EVERY_PAGE: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not": [EVERY_NODE, _WITH_KEYS]}}
+EVERY_HASH: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not": [EVERY_NODE, _WITH_KEYS]}}
 """Matches the documents of content hashes, live or expired."""
 
 # Trees in one response; less than MAX_BUCKETS.
@@ -83,14 +83,14 @@ class NodeSearch:
         self._candidates = CandidateSearch(forest=forest, relation=relation, limits=limits)
 
     def candidates(
-        self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
+        self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
         """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated.
 
-        Also find live nodes made from one of `pages`, and live documents of `pages`, which are ids of content
-        hashes. The content hash of a live node may have expired.
+        Also find live nodes made from one of `hashes`, and live documents of `hashes`, which have 16 hex
+        digits. The content hash of a live node may have expired.
         """
-        return self._candidates.find(signatures, pages=pages, live_since_ms=live_since_ms)
+        return self._candidates.find(signatures, hashes=hashes, live_since_ms=live_since_ms)
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
         """Read the existing nodes with these ids."""
@@ -109,15 +109,16 @@ class NodeSearch:
             found += packed_of(answer["hits"]["hits"])
         return found
 
-    def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
+    def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
         """Read the known content hashes among the given ones, by id, each as last seen."""
-        latest: dict[str, StoredPage] = {}
-        for some in chunks(sorted(pages), self._limits.max_terms):
+        latest: dict[str, StoredHash] = {}
+        for some in chunks(sorted(hashes), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
             for each in stored_of((yield from all_hits(self.forest, body)), self.relation):
-                page = each if isinstance(each, StoredPage) else each.own_page
-                if page and (page.page not in latest or latest[page.page].seen_ms <= page.seen_ms):
-                    latest[page.page] = page
+                last = each if isinstance(each, StoredHash) else each.own_hash
+                before = last and latest.get(last.content_hash)
+                if last and (not before or before.seen_ms <= last.seen_ms):
+                    latest[last.content_hash] = last
         return latest
 
     def roots_with_leaves(self, roots: Iterable[str]) -> Requests[set[str]]:
@@ -236,13 +237,13 @@ class NodeSearch:
                 else:
                     misplaced.append(node)
 
-    def lone_pages(self) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
+    def extra_hashes(self) -> Iterator[list[tuple[Hit, StoredHash | None]]]:
         """Yield all documents of content hashes, in lists, each with its hash, or None if it is damaged."""
-        for hits in self._all(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
-            pages = (stored_in(hit, self.relation) for hit in hits)
+        for hits in self._all(EVERY_HASH, sort=["page"], versions=True, repeated=True):
+            found = (stored_in(hit, self.relation) for hit in hits)
             yield [
-                (hit, page if isinstance(page, StoredPage) and agrees(hit, page) else None)
-                for hit, page in zip(hits, pages, strict=True)
+                (hit, each if isinstance(each, StoredHash) and agrees(hit, each) else None)
+                for hit, each in zip(hits, found, strict=True)
             ]
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:

@@ -21,7 +21,7 @@ from esdedup.elastic.forest.loading import BackgroundLoader, load_log
 from esdedup.elastic.forest.log import read_logs
 from esdedup.elastic.forest.lookup import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.forest.search import EVERY_PAGE
+from esdedup.elastic.forest.search import EVERY_HASH
 from esdedup.elastic.forest.status import ForestStatus, aging_document
 from esdedup.elastic.forest.stored import Stored, unpack
 from esdedup.elastic.forest.writer import ForestWriter
@@ -38,7 +38,7 @@ class ForestSize:
     # Number of nodes, live or expired; if nodes are not in memory, a search counts them.
     nodes: int = 0
     # Content hashes with documents of their own, in addition to those stored with nodes.
-    pages: int = 0
+    hashes: int = 0
     # Memory of this process for nodes, content hashes and learned boilerplate.
     memory_bytes: int = 0
     # The part of `memory_bytes` for learned boilerplate; equal to it unless nodes are in memory.
@@ -131,10 +131,10 @@ class ElasticStore(Closing):
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
             memory_bytes = nodes.size_bytes + learned_bytes
-            return ForestSize(len(nodes), nodes.lone_page_count, memory_bytes, learned_bytes, passages)
+            return ForestSize(len(nodes), nodes.extra_hash_count, memory_bytes, learned_bytes, passages)
         search, run = self._index.search, self._index.run
-        node_count, lone_pages = run(search.count_nodes()), run(search.count(EVERY_PAGE))
-        return ForestSize(node_count, lone_pages, learned_bytes, learned_bytes, passages)
+        node_count, hash_count = run(search.count_nodes()), run(search.count(EVERY_HASH))
+        return ForestSize(node_count, hash_count, learned_bytes, learned_bytes, passages)
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since 1970. Raises the errors of `Clock.check`."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.bands import NODES, Layout
-from esdedup.forest.model import NO_PAGE, NO_TIME
+from esdedup.forest.model import NO_HASH, NO_TIME
 from esdedup.neighbours.relation import Relation
 
 _Item = TypeVar("_Item")
@@ -36,7 +36,7 @@ _VALUES, _TIMES = ("root", "seq", "page"), ("made", "seen")
 _REPEATED: list[Any] = [*_VALUES, *({"field": name, "format": "epoch_millis"} for name in _TIMES)]
 # A simhash, or a hash of a whole signature.
 _NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
-_PAGE = re.compile("[0-9a-f]{16}")
+_HASH = re.compile("[0-9a-f]{16}")
 
 
 class Signed(Protocol):
@@ -47,25 +47,25 @@ class Signed(Protocol):
         """The bytes that a `Relation` compares."""
 
 
-class StoredPage(NamedTuple):
+class StoredHash(NamedTuple):
     """A remembered content hash."""
 
     # The content hash, 16 hex digits.
-    page: str
+    content_hash: str
     # The id of the node of texts with this hash; None if these texts have no fingerprint.
     node: str | None
     # The forest's time when it was last seen, rounded up; NO_TIME if that was unknown.
     seen_ms: int
 
     @property
-    def is_page(self) -> bool:
+    def is_hash(self) -> bool:
         """Whether this is a content hash, not a node."""
         return True
 
     @property
     def document_id(self) -> str:
         """The id of its document, which differs from the ids of all nodes."""
-        return f"page-{self.page}"
+        return f"page-{self.content_hash}"
 
 
 class StoredNode(NamedTuple):
@@ -85,15 +85,15 @@ class StoredNode(NamedTuple):
     seen_ms: int
     # The content hash of the article that made it, 16 hex digits, and when that hash was last seen. Empty for
     # a root that was recreated without its article.
-    page: str = ""
-    page_seen_ms: int = NO_TIME
+    content_hash: str = ""
+    hash_seen_ms: int = NO_TIME
     # The id of the root that this root is a part of, which may have expired; empty if there is none.
     part_of: str = ""
     # The id of an earlier root that is a part of this root, which may have expired; empty if there is none.
     has_part: str = ""
 
     @property
-    def is_page(self) -> bool:
+    def is_hash(self) -> bool:
         """Whether this is a content hash, not a node."""
         return False
 
@@ -113,24 +113,24 @@ class StoredNode(NamedTuple):
         return {"part_of": self.part_of or None, "has_part": self.has_part or None}
 
     @property
-    def own_page(self) -> StoredPage | None:
+    def own_hash(self) -> StoredHash | None:
         """The content hash of the article that made it; None if it is unknown."""
-        return StoredPage(self.page, self.id, self.page_seen_ms) if self.page else None
+        return StoredHash(self.content_hash, self.id, self.hash_seen_ms) if self.content_hash else None
 
-    def remembering(self, page: str, seen_ms: int) -> "Stored":
-        """Return the node or content hash to write so that `page` is remembered with this node."""
-        if self.page in {"", page}:
-            return self._replace(page=page, page_seen_ms=seen_ms)
-        return StoredPage(page, self.id, seen_ms)
+    def remembering(self, content_hash: str, seen_ms: int) -> "Stored":
+        """Return the node or content hash to write so that `content_hash` is remembered with this node."""
+        if self.content_hash in {"", content_hash}:
+            return self._replace(content_hash=content_hash, hash_seen_ms=seen_ms)
+        return StoredHash(content_hash, self.id, seen_ms)
 
 
-Stored = StoredNode | StoredPage
+Stored = StoredNode | StoredHash
 """One stored document: a node or a content hash."""
 
 
-def page_name(page: int) -> str:
-    """Return a content hash in the form stored in documents; empty for NO_PAGE."""
-    return "" if page == NO_PAGE else f"{page:016x}"
+def hash_name(content_hash: int) -> str:
+    """Return a content hash in the form stored in documents; empty for NO_HASH."""
+    return "" if content_hash == NO_HASH else f"{content_hash:016x}"
 
 
 def is_node_id(name: object) -> TypeGuard[str]:
@@ -138,9 +138,9 @@ def is_node_id(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
 
 
-def is_page_id(name: object) -> bool:
+def is_hash_name(name: object) -> bool:
     """Return whether `name` can be a content hash: 16 hex digits."""
-    return isinstance(name, str) and _PAGE.fullmatch(name) is not None
+    return isinstance(name, str) and _HASH.fullmatch(name) is not None
 
 
 def unpack(packed: bytes, relation: Relation) -> Stored | None:
@@ -148,7 +148,7 @@ def unpack(packed: bytes, relation: Relation) -> Stored | None:
     fields = relation.core.unpack(packed)
     if fields is None:
         return None
-    return StoredPage(*fields) if len(fields) == len(StoredPage._fields) else StoredNode(*fields)
+    return StoredHash(*fields) if len(fields) == len(StoredHash._fields) else StoredNode(*fields)
 
 
 def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:
@@ -169,7 +169,7 @@ def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredN
     an article with the root's own text arrives.
     """
     signature = relation.signature_of(root_id) or leaf.signature
-    return leaf._replace(id=root_id, root=root_id, signature=signature, page="", page_seen_ms=NO_TIME)
+    return leaf._replace(id=root_id, root=root_id, signature=signature, content_hash="", hash_seen_ms=NO_TIME)
 
 
 def stored_in(hit: Hit, relation: Relation) -> Stored | None:
@@ -198,7 +198,7 @@ def nodes_of(hits: Iterable[Hit], relation: Relation) -> list[StoredNode]:
 
 def agrees(hit: Hit, stored: Stored) -> bool:
     """Return whether the fields of a hit, read with `repeated`, agree with its node or content hash."""
-    expected: dict[str, Any] = {"page": stored.page, "seen": stored.seen_ms}
+    expected: dict[str, Any] = {"page": stored.content_hash, "seen": stored.seen_ms}
     if isinstance(stored, StoredNode):
         expected |= {"root": stored.root, "seq": stored.seq, "made": stored.made_ms}
     # Unknown values have no field.

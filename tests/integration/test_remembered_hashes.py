@@ -12,7 +12,7 @@ from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.maintenance import ViolationKind
-from tests.support.forests import ARTICLES, feed, pages, roots
+from tests.support.forests import ARTICLES, feed, hashes, roots
 from tests.support.names import Names
 from tests.support.pages import ENOUGH, HARBOUR, MAIL, RIGHTS, stored_page
 
@@ -58,7 +58,7 @@ def test_articles_fed_again_with_other_fingerprints_change_nothing(
 ) -> None:
     """Nothing changes after the forest was rebuilt, either."""
     index, forest = fed
-    before, remembered = dedup_objects(es, index), pages(es, forest)
+    before, remembered = dedup_objects(es, index), hashes(es, forest)
     maintenance = Maintenance(es, forest=forest)
     count = maintenance.count()
     change_fingerprints(others_or_none)
@@ -70,7 +70,7 @@ def test_articles_fed_again_with_other_fingerprints_change_nothing(
             feed(es, dedup, index, ARTICLES)
         assert dedup_objects(es, index) == before, is_rebuilt
         assert maintenance.count() == count, is_rebuilt
-        assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}, is_rebuilt
+        assert {each[:2] for each in hashes(es, forest)} == {each[:2] for each in remembered}, is_rebuilt
         assert list(maintenance.verify([index])) == [], is_rebuilt
 
 
@@ -91,7 +91,7 @@ def test_content_hashes_are_remembered_across_refresh_and_restart(
         feed(es, dedup, index, some)
     assert dedup_objects(es, index) == before
     assert len(set(roots(es, index).values())) == Maintenance(es, forest=forest).count() == 1
-    assert {page for page, _, _ in pages(es, forest)} == {int(each["page"], 16) for each in before.values()}
+    assert {name for name, _, _ in hashes(es, forest)} == {int(each["page"], 16) for each in before.values()}
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
@@ -115,11 +115,11 @@ def test_boilerplate_articles_keep_their_roots_when_fed_again(
     with Dedup(es, forest=forest, profile=profile) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, articles)
-    before, remembered = dedup_objects(es, index), pages(es, forest)
+    before, remembered = dedup_objects(es, index), hashes(es, forest)
     bare = {name for name, each in before.items() if each["fingerprint"] is None}
     assert bare == {"empty", "short", *(["notes-1", "notes-2"] if profile is CLASSIC else [])}
     assert len({before[f"notes-{at}"]["root"] for at in range(3)}) == 3
-    assert {page for page, node, _ in remembered if node is None} == {
+    assert {name for name, node, _ in remembered if node is None} == {
         int(before[name]["page"], 16) for name in bare - {"empty"}
     }
     count = maintenance.count()
@@ -135,5 +135,5 @@ def test_boilerplate_articles_keep_their_roots_when_fed_again(
             feed(es, dedup, index, [*NOTES, *articles])
         assert dedup_objects(es, index) == before, accident
         assert maintenance.count() == count, accident
-        assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}, accident
+        assert {each[:2] for each in hashes(es, forest)} == {each[:2] for each in remembered}, accident
     assert list(maintenance.verify([index])) == []

@@ -185,11 +185,11 @@ def _print_next_steps(url: str, sidecar: str, data: Path, fields: Fields, root: 
         f"""
 Browse the articles at {sidecar}/pages/
 
-The sidecar accepts articles like Elasticsearch. Index one and read its root, or read a cluster:
+The sidecar accepts articles as Elasticsearch does. Index one and read its root, or read a cluster:
   curl '{sidecar}/{_INDEX}/_doc/mine?refresh=true' -H 'Content-Type: application/json' -d '{own}'
   curl '{sidecar}/{_INDEX}/_source/mine?_source_includes={fields.dedup}.root'{cluster}
 
-Elasticsearch keeps running at {url}. Try also:
+Elasticsearch keeps running at {url}. Also try:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}
   .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}
   .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}

@@ -49,8 +49,8 @@ def explain(
     """Explain why two articles are in one cluster or not, stage by stage.
 
     Also shows what is left out of each text as boilerplate: for articles of an index, what its forest has
-    learned so far; for files, what `esdedup cluster` would leave out of these two. B is treated as the later
-    article, and as a possible version of A if both are JSON with the same address (or `id`).
+    learned so far; for files, what `esdedup cluster` would leave out of these two files. B is treated as the
+    later article, and as a possible version of A if both are JSON with the same address (or `id`).
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the result.

@@ -44,7 +44,7 @@ def adopt(
     """Give fingerprints and roots to articles that are already indexed, in place.
 
     Adds the fields to the indices and their index templates first. Articles are enriched in the order of
-    their own time, across all indices. After an interruption, run the command again to continue.
+    their times, across all indices. After an interruption, run the command again to continue.
 
     Options:
         index: An index, an alias or a pattern.

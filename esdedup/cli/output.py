@@ -335,7 +335,7 @@ def _print_found(
     *,
     cursor: str | None = None,
 ) -> None:
-    """Print articles as a table, each with a first cell, then lines; narrow screens truncate only titles."""
+    """Print a table of articles, with the given first cells, then lines; narrow screens truncate titles."""
     table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     longest_id = max((len(article.id) for _, article in rows), default=0)
     table.add_column(name, justify="right", no_wrap=True)

@@ -26,7 +26,7 @@ def _options() -> type[SettingGroup]:
 
 def _option(setting: Setting) -> tuple[Any, Any]:
     is_switch = setting.kind is bool
-    # Accept any text, since the settings validate the values from all sources.
+    # Accept any string, since the settings validate the values from all sources.
     kind: Any = bool if is_switch else list[str] if setting.kind is tuple else str
     naming = Naming(
         heading=setting.group,

@@ -1,4 +1,4 @@
-"""Reads articles: with their texts, with the records that esdedup wrote, and with fields a user names."""
+"""Reads articles with their texts, with the records that esdedup wrote, and with fields that a user names."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -164,7 +164,7 @@ class StoredText:
     seq: int | None
     # The forest's time at its arrival, milliseconds since 1970.
     seen_ms: int | None
-    # Other indices behind the same name with an older article with that id.
+    # Other indices behind the same name that have an older article with that id.
     also_in: tuple[str, ...] = ()
 
 
@@ -183,7 +183,7 @@ def text_by_id(
 def text_by_fingerprint(
     index: str, fingerprints: Sequence[str], *, fields: Fields
 ) -> Requests[StoredText | None]:
-    """Read the first article to arrive with one of some fingerprints; None if there is none."""
+    """Read the first article to arrive with any of the fingerprints; None if there is none."""
     body = {
         "query": {"terms": {fields.fingerprint: list(fingerprints)}},
         "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],

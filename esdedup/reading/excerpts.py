@@ -14,9 +14,9 @@ from esdedup.sites import site_fields, site_of
 MAX_CLUSTERS_SHOWN = 20
 # The maximum number of clusters that are counted.
 _MAX_COUNTED = 10_000
-# Clusters that each shard sends; the clusters shown and their counts are exact if no shard has more.
+# How many clusters each shard sends; the clusters shown and their counts are exact if no shard has more.
 _CLUSTERS_OF_A_SHARD = 200
-# Articles of a cluster whose titles are read; by default, an index returns at most 100.
+# How many articles' titles are read in a cluster; by default, an index returns at most 100.
 _TITLES_READ = 100
 
 

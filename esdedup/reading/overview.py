@@ -29,7 +29,7 @@ _MAX_FIELDS = 8
 _FEW_VALUES = 3
 # A field whose repeated values together cover a smaller share of the articles is an identifier.
 _LEAST_SHARE = 0.01
-# Values that each shard sends; the largest counts are exact if no shard has many more values.
+# How many values each shard sends; the largest counts are exact if no shard has many more values.
 _VALUES_OF_A_SHARD = 1_000
 
 

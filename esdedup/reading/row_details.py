@@ -39,7 +39,7 @@ _CLUSTERS_IN_A_SEARCH = 60
 _HEADLINES_IN_A_SEARCH, _MOST_OF_A_HEADLINE = 10, 90
 _SOURCES = 5
 _VERSIONS = 24
-# Sources that each shard sends; the largest counts are exact if no shard has more sources.
+# How many sources each shard sends; the largest counts are exact if no shard has more sources.
 _SOURCES_OF_A_SHARD = 1_000
 # How many stories with the same headline are counted, and how many of them are shown.
 _NAMESAKES, _NAMESAKES_SHOWN = 100, 3
@@ -282,7 +282,7 @@ def _aggregations(row: Row, source_field: str | None, fields: Fields) -> Query:
 
 
 def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -> Query:
-    """Return the search for the snippets, signatures and links of rows; `query` is the user's."""
+    """Return the search for the snippets, signatures and links of rows; `query` is the user's query."""
     text = {"fragment_size": _LENGTH, "number_of_fragments": 1, "no_match_size": _LENGTH}
     return queries.by_ids([row.id for row in rows]) | {
         "_source": [*queries.signature_read(fields), fields.cluster, *fields.links],

@@ -119,7 +119,7 @@ class SearchForm:
         }
         given = {bound: moment for bound, moment in bounds.items() if moment is not None}
         if given:
-            # Independent of the field's own format.
+            # This works with any format of the field.
             matched.insert(0, {"range": {fields.published: given | {"format": "epoch_millis"}}})
         matching = [words(self.words, fields)] if self.words and self.words.strip() else []
         return {"bool": {"must": matching, "filter": matched}} if matching or matched else None

@@ -15,7 +15,7 @@ from esdedup.times import DAY_MS, iso, time_ms
 _MAX_STEPS = 48
 # For a search: few enough that each step is wide enough to click on a web page.
 _MAX_STEPS_OF_A_SEARCH = 36
-# Sources that each shard sends; the largest count is exact if no shard has more sources.
+# How many sources each shard sends; the largest count is exact if no shard has more sources.
 _SOURCES_OF_A_SHARD = 10_000
 _FIRST_DAY_MS = time_ms("0001-01-02") or 0
 _MINUTE_MS = 60_000

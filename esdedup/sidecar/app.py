@@ -75,7 +75,7 @@ def create_app(
         version="1",
         lifespan=running,
         openapi_url=OPENAPI_PATH,
-        # FastAPI's pages of documentation load scripts from other servers.
+        # FastAPI's documentation pages load scripts from other servers.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

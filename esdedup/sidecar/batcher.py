@@ -24,7 +24,7 @@ class BatchLimits:
     batch_articles: int = 1_000
     # The maximum number of characters in a batch; the last article may exceed it.
     batch_characters: int = 8_000_000
-    # For all requests in progress. A caller's first request, and callers below their share, may exceed them.
+    # For all requests in progress. A caller's first request, or a caller below its share, may exceed this.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
 
@@ -68,7 +68,7 @@ class _Waiting:
 
 # The number of articles taken from a request before the next request's turn.
 _TURN = 100
-# Waiting articles per second of Retry-After, to which a random time of up to the same length is added.
+# Retry-After is a second for this many waiting articles, plus a random time of up to the same length.
 _ARTICLES_A_SECOND = 5_000
 
 # Requests, each with its articles in the batch, in order.

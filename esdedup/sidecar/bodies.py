@@ -49,7 +49,7 @@ async def in_thread_if_large(size_bytes: int, work: Callable[[], _Result]) -> _R
 
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
-# The first piece to decompress; further ones double in size, so that small members leave little unused data.
+# The first piece to decompress; the pieces double in size, so that small members leave little unused data.
 _FIRST_PIECE_BYTES = 4_096
 # The maximum number of members in a gzip body: even an empty one takes a few microseconds.
 _MOST_MEMBERS = 10_000
@@ -86,7 +86,7 @@ def _inflated(packed: bytes, most_bytes: int) -> bytes:
 
 
 def _unzipped(packed: bytes, most_bytes: int) -> bytes:
-    """Decompress gzip with one or more members; ignore any data after them."""
+    """Decompress gzip data of one or more members; ignore any data after them."""
     parts: list[bytes] = []
     at, left_bytes = 0, most_bytes
     for _ in range(_MOST_MEMBERS):

@@ -199,7 +199,7 @@ def refused_item(item: bulk_request.BulkItem, rejection: bulk_request.Rejection)
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
-    """Merge the refused items into Elasticsearch's response; raises `ServerError` if its items are wrong."""
+    """Merge refused items into Elasticsearch's response; raises `ServerError` if the items do not match."""
     try:
         values: dict[str, Any] = json.loads(answer)
         answered = values.pop("items")

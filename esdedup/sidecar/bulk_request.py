@@ -30,7 +30,7 @@ class RequestRefused(Refused):
 
 
 MAX_ITEMS = 100_000
-"""Maximum number of items in a body, 20 times as many as clients send; each takes 1 kB besides its bytes."""
+"""Maximum number of items in a body, 20 times as many as clients send; each takes 1 kB of extra memory."""
 
 MAX_LINE_BYTES = 100 * 1024 * 1024
 """Maximum size of a line, which is Elasticsearch's default maximum for a whole request."""
@@ -77,7 +77,7 @@ class BulkItem:
 
     # `WritableIndex.objects` of its index, if the index is set up and the caller may write to it.
     objects: tuple[str, ...] = ()
-    # The article of the document, if there is a valid one.
+    # The article in the document, if there is a valid one.
     article: ArticleAction | None = None
     added: Addition | None = None
     rejection: Rejection | None = None
@@ -236,7 +236,7 @@ def _too_large(what: str) -> RequestRefused:
 def _with_object(
     source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, names: tuple[str, ...]
 ) -> bytes:
-    """Remove a document's dedup objects, then add `values` under the first of `names`, if given."""
+    """Remove a document's dedup objects, then add `values`, unless None, under the first of `names`."""
     if any(key.startswith(names) for key in old):
         source = without_objects(source, names)
     return source if values is None else with_member(source, names[0], orjson.dumps(values))
@@ -255,7 +255,7 @@ def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, names: t
     return b"{%b}" % b",".join(json.dumps(key).encode() + b":" + value for key, value in parts.items())
 
 
-# Possessive, so that an unterminated string is read once, not again from each quote in it.
+# Possessive quantifiers, so that an unterminated string is read once, not again from each quote in it.
 _STRING_OR_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]', re.DOTALL)
 _QUOTE = ord('"')
 

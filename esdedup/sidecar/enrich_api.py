@@ -64,7 +64,7 @@ class EnrichQuery(_Model):
     profile: str | None = None
     """The expected profile; the request is refused if the forest has another one."""
     text_field: str | None = None
-    """Field names for actions without an index; if none are given, the sidecar's own are used."""
+    """Field names for actions without an index; if none are given, the sidecar's field names apply."""
     title_field: str | None = None
     time_field: str | None = None
     link_field: str | None = None
@@ -173,7 +173,7 @@ def enrich_routes(
     profile: str,
     max_body_bytes: int,
 ) -> APIRouter:
-    """Return the routes; `fields` apply to actions without an index, `max_body_bytes` after decompression."""
+    """Return the routes; `fields` apply to actions without an index, `max_body_bytes` to unpacked bodies."""
     router = APIRouter(prefix="/v1", tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
 

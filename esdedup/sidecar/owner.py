@@ -41,7 +41,7 @@ class Ownership:
     """Whether this process owns the forest."""
 
     is_owner: bool = False
-    # Why it is not the owner, or accepts no articles; None without an error.
+    # Why it is not the owner, or accepts no articles; None if there is no error.
     error: EsdedupError | None = None
 
     @property
@@ -101,7 +101,7 @@ class OwnerThread:
         return None
 
     async def learn(self, pages: Sequence[RawPage], are_last: bool) -> int:
-        """Learn boilerplate from pages, as `learn` in `ingest/learn.py` does; errors as for `assigning`."""
+        """Learn boilerplate from pages, like `learn` in `ingest/learn.py`; raises errors of `assigning`."""
         return await self._run(lambda: self._noting_errors(lambda: self._learn_in_thread(pages, are_last)))
 
     async def __aenter__(self) -> Self:
@@ -174,12 +174,12 @@ class OwnerThread:
         except EsdedupError as error:
             self._note_ownership(error)
             if isinstance(error, IndexNotReady):
-                # It concerns the forest's index; clients would take 409 for a document's version conflict.
+                # This error concerns the forest's index; clients would take 409 for a version conflict.
                 raise Refused(str(error), status=503, kind="forest_not_usable") from error
             raise
 
     def _take_or_keep(self) -> bool:
-        """Take the forest, or or do some of an owner's or standby's work; return whether more is due now."""
+        """Take the forest, or do some of an owner's or standby's work; return whether more is to be done."""
         if self._is_closing:
             return False
         try:

@@ -42,7 +42,7 @@ def is_own(scope: Scope) -> bool:
 
 
 def is_under(beginning: str, scope: Scope) -> bool:
-    """Return whether a path is the sidecar's own; Elasticsearch has no paths of this form."""
+    """Return whether a request's path is under `beginning`; Elasticsearch has no paths of this form."""
     path: str = scope["path"]
     return path.startswith(beginning) and path[len(beginning) :][:1] not in {"", "_"}
 

@@ -27,7 +27,7 @@ from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
-# Maximum size of a buffered response to HTTP/1.0: if its length is unknown, a truncated one looks complete.
+# HTTP/1.0 clients cannot detect a truncated response of unknown length, so it is buffered, up to this size.
 _MAX_HELD_BYTES = 100 << 20
 
 
@@ -112,7 +112,7 @@ class Caller:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Raise `ClientDisconnect` inside when the caller leaves, so that Elasticsearch cancels searches."""
+        """Raise `ClientDisconnect` inside if the caller leaves, so that Elasticsearch cancels searches."""
         try:
             async with asyncio.timeout(None) as patience:
                 watching = asyncio.create_task(self._watch(patience))

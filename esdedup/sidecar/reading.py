@@ -122,7 +122,7 @@ class PagesRoute(BaseRoute):
         return (Match.FULL if is_page else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a page, or redirect to the first one."""
+        """Answer with a page, or redirect to the first page."""
         if scope["path"] == PAGES:
             await RedirectResponse(f"{PAGES}/")(scope, receive, send)
             return

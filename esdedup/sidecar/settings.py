@@ -146,8 +146,8 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
     too large for memory. Default: memory; an existing forest keeps its own setting."""
     memory_bytes: ByteSize | None = Field(default=None, ge=64 * _MB)
-    """Memory limit for nodes, in bytes or like 4GiB. Beyond it, articles are refused; with the lookup search,
-    nodes are searched for in Elasticsearch instead. Default: half of the machine's or container's memory."""
+    """Memory limit for nodes, in bytes or as in 4GiB. Beyond it, articles are refused; with the lookup
+    `search`, nodes are searched for in Elasticsearch. Default: half of the host's or container's memory."""
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """Log a warning when a cluster grows beyond this many texts; must be a power of two."""
 
@@ -247,7 +247,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
             raise ValueError(f"{_called('url')}: the addresses name several users; give one")
         plain = [urlunsplit(each._replace(netloc=each.netloc.rpartition("@")[2])) for each in addresses]
         found = {**given, "url": ",".join(plain)}
-        # The sidecar's own credentials take precedence over the address's user, often one meant for feeders.
+        # The sidecar's own credentials take precedence over the address's user, often meant for feeders.
         if users and not given.keys() & _CREDENTIALS:
             found["user"], found["password"] = map(unquote, users.pop())
         return found

@@ -115,7 +115,7 @@ _IDLE_S = 15.0
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
 
 
-# After responses with these, Elasticsearch may stop reading from the connection: the next request would fail.
+# After responses with these statuses, Elasticsearch may stop reading, so the next request would fail.
 _LAST_STATUSES = frozenset(
     (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.EXPECTATION_FAILED)
 )

@@ -73,7 +73,7 @@ def with_routes(
 
 
 def add_layers(app: FastAPI, *, problem_of: Callable[[Request, Exception], Problem] = problem_of) -> None:
-    """Report errors, limit requests, answer HEAD, compress responses, and tag them."""
+    """Report errors, limit requests, answer HEAD, compress responses, and add entity tags."""
     handle_errors(app, error_answer, problem_of=problem_of)
     # The middleware added last is the outermost.
     app.add_middleware(tagged)

@@ -62,7 +62,7 @@ class ExplanationInWords(Result, frozen=True):
     rule: str
     """The result of comparing the two texts alone."""
     shared: tuple[str, ...]
-    """Sentences that both texts contain, exactly or nearly, without punctuation and case."""
+    """Sentences that both texts contain, exactly or nearly, ignoring punctuation and case."""
     more_shared: int
     """How many further sentences they share."""
     facts: tuple[Fact, ...]
@@ -139,7 +139,7 @@ def read_place(text: str) -> tuple[str | None, str]:
     if path.startswith(("http:", "https:", "/")) and path.endswith("/article"):
         parameters = dict(parse_qsl(query.partition("#")[0]))
         return parameters.get("index"), parameters.get("id", "")
-    # The name of an index has no slash; an id may have some.
+    # The name of an index has no slash; an id may contain slashes.
     index, slash, article_id = text.partition("/")
     return (index, article_id) if slash else (None, text)
 

@@ -58,7 +58,7 @@ ET.register_namespace("dc", _DC)
 
 
 class ExportForm(PageForm):
-    """The parameters of an export, which are those of the list."""
+    """The parameters of an export: all parameters of the list."""
 
     size: Annotated[int, Field(ge=1, le=MAX_EXPORTED)] = MAX_EXPORTED
     """The maximum number of rows to export."""

@@ -14,7 +14,7 @@ from esdedup.messages import translatable
 from esdedup.serving.problems import Problem
 from esdedup.web import api
 
-# Prefixes of the paths that programs read; people read all others.
+# Prefixes of the paths that programs read; people read all other paths.
 _OF_PROGRAMS = (api.ROOT, "/feed.", "/export.")
 # Messages for people, by kind of problem; the detail, for programmers, is in small print.
 _WORDS = {

@@ -40,7 +40,7 @@ async def submitted_form(request: Request) -> list[tuple[str, str]]:
 
 
 def names_of(given: Sequence[str]) -> list[str]:
-    """Return the names in the values of a parameter; each value may have several, separated by commas."""
+    """Return the names in the values of a parameter; each value may contain several, separated by commas."""
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
 
 
@@ -190,7 +190,7 @@ class PageForm(Form):
             return cls()
 
 
-# The time field of a browser sends hours and minutes.
+# A browser's time input sends hours and minutes.
 _TimeOfDay = Annotated[str, Field(pattern=r"^([0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$")]
 
 

@@ -102,7 +102,7 @@ def place(article: Article) -> str:
 
 
 def later_ms(article: Article, earliest: Article) -> int | None:
-    """Return how long after another an article was published; None if not later, or unknown."""
+    """Return how long after `earliest` an article was published; None if it was not later, or unknown."""
     one_ms, earliest_ms = _published(article), _published(earliest)
     if one_ms == math.inf or earliest_ms == math.inf or one_ms <= earliest_ms:
         return None

@@ -41,7 +41,7 @@ def test_the_demo_loads_and_shows_articles(
         assert "3,000 articles read, 3,000 indexed, 0 failed" in sampled.err
         assert "by similar-desc" in sampled.out
         assert "similar articles under root" in sampled.out
-        assert "Try also" in sampled.out
+        assert "Also try" in sampled.out
         assert f"Browse the articles at {sidecar}/pages/" in sampled.out
         assert "Residents" in answer(f"{sidecar}/pages/")
         found = {word: json.loads(answer(f"{sidecar}/api/v1/list?q={word}")) for word in ("ferry", "ferries")}

@@ -582,7 +582,7 @@ export interface components {
             rule: string;
             /**
              * Shared
-             * @description Sentences that both texts contain, exactly or nearly, without punctuation and case.
+             * @description Sentences that both texts contain, exactly or nearly, ignoring punctuation and case.
              */
             shared: string[];
             /**

@@ -134,8 +134,8 @@ def weights(
 ) -> None:
     """Compute a table of word weights from articles, for --weights.
 
-    The fewer articles contain a word, the more it weighs: ln((articles + 1) / articles with the word). Use
-    the table with the same --segmenter and --dictionary.
+    The rarer a word is, the more it weighs: ln((N + 1) / n) if n of the N articles contain it. Use the table
+    with the same --segmenter and --dictionary.
 
     Options:
         min_articles: Leave out words that occur in fewer articles; like unknown words, they get the median

@@ -134,8 +134,8 @@ def weights(
 ) -> None:
     """Compute a table of word weights from articles, for --weights.
 
-    The rarer a word is, the more it weighs: ln((N + 1) / n) if n of the N articles contain it. Use the table
-    with the same --segmenter and --dictionary.
+    The rarer a word is, the more it weighs: ln((N + 1) / n) if n of the N articles contain it. --segmenter
+    and --dictionary must be the same when the table is used.
 
     Options:
         min_articles: Leave out words that occur in fewer articles; like unknown words, they get the median

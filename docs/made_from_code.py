@@ -50,7 +50,7 @@ class Metric(NamedTuple):
     name: str
     type: str
     labels: tuple[str, ...]
-    # The values of its label; empty without a label.
+    # The values of the metric's label; empty if it has none.
     values: tuple[str, ...]
     text: str
 

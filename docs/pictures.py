@@ -47,7 +47,7 @@ STORY = [
         strict=True,
     )
 ]
-# The size of the corpus, the first article shown, and their number: a range in which several stories overlap.
+# The size of the corpus, and the first article and number of articles shown, chosen so that stories overlap.
 SAMPLE, FIRST, ARRIVALS = 300, 192, 32
 OTHERS = [
     f"A {who} from the {place} valley {did} {number} goats at the {season} fair."
@@ -197,7 +197,7 @@ def versions() -> list[str]:
 
 
 def roots(texts: list[str]) -> list[int]:
-    """Return, for each text, the position of its root if the texts arrive in this order."""
+    """Return the position of each text's root, if the texts arrive in this order."""
     relation = relation_of(VERIFIED)
     arrivals = Arrivals.of(Fingerprinter(VERIFIED).fingerprint(texts), times_ms=[None] * len(texts))
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation)

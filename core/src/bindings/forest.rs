@@ -253,7 +253,7 @@ fn assign<R: Relation>(
     Some((answers, written, log, state))
 }
 
-/// A forest in memory. Threads may share it; calls take turns.
+/// A forest in memory. Threads may share it; only one call runs at a time.
 #[pyclass(frozen, subclass, name = "Nodes", module = "esdedup._core")]
 pub struct PyNodes(Shared<Forest>);
 
@@ -362,7 +362,7 @@ impl PyNodes {
     }
 }
 
-/// Signatures by row, with a search for near ones. Threads may share it; calls take turns.
+/// Signatures by row, with a search for near signatures. Threads may share it; only one call runs at a time.
 #[pyclass(frozen, subclass, module = "esdedup._core")]
 pub struct NeighbourIndex(Shared<Either<Index<ByDistance>, Index<ByAgreement>>>);
 

@@ -58,7 +58,8 @@ const ADDRESS_BITS: u32 = 26;
 const PERIOD: u64 = (1 << (u64::BITS - ADDRESS_BITS * ADDRESSES as u32)) - 1;
 
 impl Text {
-    /// Returns the bits of the link (place 0) or the id (place 1) as the highest bits; 0 if the text has none.
+    /// Returns the bits of the link (place 0) or the id (place 1), in the highest bits; 0 if the text has no link or
+    /// no id.
     fn address(&self, place: usize) -> u64 {
         let bits = self.origin << (ADDRESS_BITS * place as u32);
         bits >> (u64::BITS - ADDRESS_BITS) << (u64::BITS - ADDRESS_BITS)
@@ -96,7 +97,6 @@ pub struct Comparison {
 }
 
 // The number of codes that a bin can have when it is not empty.
-
 const CODES: f64 = 3.0;
 
 /// Estimates the resemblance of two texts, 0 to 1, from their sketches, which have 2 bits per bin.
@@ -122,15 +122,15 @@ fn filled(word: u64) -> u64 {
     (word | word >> 1) & 0x5555_5555_5555_5555
 }
 
-/// The least number of figures that only one of two texts has, by the number of bits in which their odd sketches
-/// differ.
+/// A lower bound on the number of figures that only one of two texts has, by the number of bits in which their odd
+/// sketches differ.
 ///
 /// The estimate is lowered by about one standard deviation. A few figures rarely share a bit, but when half of the
 /// bits differ, the number cannot be estimated.
 const UNSHARED: [f64; 65] = {
     let (mut unshared, mut bits) = ([0.0; 65], 1);
-    // After `count` figures, `bias` is how much more probably a bit is even than odd, and `common` how much more
-    // probably two bits are equal than different.
+    // After `count` figures, `bias` is the probability that a bit is even minus the probability that it is odd, and
+    // `common` is the probability that two bits are equal minus the probability that they differ.
     let (mut count, mut bias, mut common) = (0.0, 1.0, 1.0);
     while bits <= 64 {
         let odd = bits as f64 - 0.5;
@@ -189,7 +189,7 @@ impl Agreement {
         let moved = if pairs > 1.0 { pairs / 2.0 } else { 0.0 };
         let replaced = f64::max(missing(one.figure_sketch, other.figure_sketch), moved);
         let (smaller, larger) = (runs.0.max(1.0), runs.1.max(1.0));
-        // With J = shared / (all - shared), shared is J * all / (1 + J).
+        // From J = shared / (all - shared) follows shared = J * all / (1 + J).
         let shared = resemblance * (smaller + larger) / (1.0 + resemblance);
         let contained = f64::min(shared / smaller, 1.0);
         // Texts with different words in the same places are one form, filled in twice. A changed word changes twice
@@ -202,7 +202,8 @@ impl Agreement {
         if are_balanced(self.form_balance) {
             most_figures = figures.0 * self.form_figure_share;
         }
-        // A reissued notice, such as last year's, partly rewritten and perhaps with an additional line.
+        // The texts may be a notice that was reissued, such as last year's, partly rewritten and perhaps with an
+        // additional line.
         if are_balanced(self.reissue_balance) {
             most_figures = most_figures.min(figures.0 * self.reissue_difference * smaller / own);
         }
@@ -258,7 +259,7 @@ impl Agreement {
 /// The relation of `verified`: two texts are near if they have a representative in common and agree as a whole.
 #[derive(Clone, Copy)]
 pub struct ByAgreement {
-    /// The largest distance (inclusive) at which two simhashes are in common, at most 3; minhashes must be equal.
+    /// The maximum distance (inclusive) of two simhashes that match, at most 3; minhashes must be equal.
     pub max_distance_bits: u32,
     /// When two whole texts agree.
     pub agreement: Agreement,

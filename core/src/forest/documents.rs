@@ -44,9 +44,9 @@ fn add_time(json: &mut String, name: &str, time_ms: i64) {
     }
 }
 
-/// The least number of bits of an exact key. It exceeds the bits of a band key, so the two kinds are never equal.
+/// The minimum number of bits of an exact key. Band keys have fewer bits, so the two kinds of keys are never equal.
 const EXACT_BITS: u32 = 40;
-/// The digits of terms; the first sixteen are the hexadecimal digits.
+/// The alphabet of terms; its first sixteen characters are the hexadecimal digits.
 const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
 /// The bits of a simhash that form its band keys; the fields come from `Layout` in `fingerprint/bands.py`.
@@ -54,17 +54,17 @@ const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP
 pub struct Layout {
     /// For each table, the bits of its key as half-open ranges, counted from the highest bit.
     pub tables: Vec<Vec<(u32, u32)>>,
-    /// The bits in one digit of a term.
+    /// The number of bits per digit of a term.
     pub digit_bits: u32,
-    /// The bits below the table's number in a band key.
+    /// The number of bits below the table's number in a band key.
     pub key_bits: u32,
-    /// The digits of a band key.
+    /// The number of digits in a band key.
     pub digits: u32,
 }
 
 impl Layout {
-    /// Returns the terms of a signature, for the representatives under which its node is indexed, or for all distinct
-    /// representatives.
+    /// Returns the terms of a signature: if `is_indexed`, only for the representatives under which its node is
+    /// indexed, otherwise for all distinct representatives.
     pub fn terms<R: Relation>(&self, signature: &R::Signature, is_indexed: bool) -> Vec<String> {
         let mut terms = Vec::new();
         let exact_digits = EXACT_BITS.div_ceil(self.digit_bits);

@@ -17,7 +17,7 @@ pub struct Matches {
     pub near: Vec<u32>,
     /// Rows that are not near, but whose text contains the searched text or is a part of it: distinct, ascending.
     pub linked: Vec<u32>,
-    /// Rows with the same address, whether near or not, without equal rows.
+    /// Rows with the same address, near or not, except equal rows.
     pub versions: Vec<u32>,
     /// Distinct pairs of the place of a representative in the searched signature and a row indexed under its value.
     pub postings: Vec<(usize, u32)>,
@@ -107,7 +107,7 @@ impl<R: Relation> Index<R> {
         self.free.push(row);
     }
 
-    /// Searches for rows that have a representative in common with a signature.
+    /// Searches for rows that have a representative in common with a signature, and compares them with it.
     pub fn search(&self, signature: &R::Signature, found: &mut Matches) {
         let Matches { equal, near, linked, versions, postings, numbers } = found;
         equal.clear();

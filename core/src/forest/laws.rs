@@ -39,7 +39,7 @@ pub enum Kind {
 pub struct Assignment {
     /// How the arrival was assigned.
     pub kind: Kind,
-    /// The row of its node; [`NONE`] if it has none.
+    /// The row of the arrival's node; [`NONE`] if it has no node.
     pub row: u32,
     /// The forest's time after the arrival.
     pub time_ms: i64,
@@ -50,7 +50,7 @@ pub struct Assignment {
 /// The times at which an arrival is assigned.
 struct Moment {
     state: State,
-    // The arrival's time; the forest's time if the arrival's is unknown or ignored.
+    // The arrival's time, or the forest's time if the arrival's time is unknown or ignored.
     own_ms: i64,
     // The forest's time, rounded up.
     seen_ms: i64,
@@ -145,7 +145,7 @@ impl<R: Relation> Nodes<R> {
         if R::COUNTS_LEAVES && roots.len() > 1 {
             self.contest(&roots);
         }
-        // Law 4: among these roots it joins the most similar one, or the one with most live leaves.
+        // Law 4: among these roots it joins the most similar root, or the root with the most live leaves.
         let root = self.root_to_join(new, roots);
         // Law 2: it becomes a root only if there is no root to join.
         let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
@@ -252,8 +252,8 @@ impl<R: Relation> Nodes<R> {
         self.node(row).seen_ms >= now.live_since_ms
     }
 
-    /// Returns the root that the newcomer joins: the most similar one, or the one with most live leaves. In a tie,
-    /// the root created earliest wins.
+    /// Returns the root that the newcomer joins: the most similar root, or the root with the most live leaves. In a
+    /// tie, the root created earliest wins.
     fn root_to_join(&self, new: &Newcomer<R::Signature>, mut roots: Vec<u32>) -> Option<u32> {
         if roots.len() < 2 {
             return roots.pop();
@@ -269,7 +269,8 @@ impl<R: Relation> Nodes<R> {
         })
     }
 
-    /// Returns the root with most live leaves; in a tie, the root created earliest, then the one with the lowest id.
+    /// Returns the root with the most live leaves; in a tie, the root created earliest, then the root with the lowest
+    /// id.
     fn root_with_most_leaves(&self, mut roots: Vec<u32>, now: &Moment) -> Option<u32> {
         roots.sort_unstable_by_key(|root| Reverse((self.node(*root).seq, self.id(*root))));
         let leaves = |root: u32| self.trees.leaves(root).filter(|row| self.is_live(*row, now));
@@ -284,8 +285,8 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Returns a bit for each representative under which a new node is indexed. Of equal representatives only the
-    /// first is used. Frequent keys are left out: those under which too many nodes created within the retention are
-    /// indexed.
+    /// first is used. Frequent keys are omitted: keys under which too many nodes created within the retention period
+    /// are indexed.
     ///
     /// Postings are counted by the creation times of their nodes, which never change.
     fn indexed(&self, new: &Newcomer<R::Signature>) -> u16 {

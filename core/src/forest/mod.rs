@@ -4,7 +4,7 @@
 //! [`relation`] defines which signatures are near each other; [`agreement`] does so for the profile `verified`. An
 //! [`index`] searches for near signatures by the keys of their representatives: simhashes in [`simhash_tables`] and
 //! [`postings`], exact keys in a [`table`]. [`nodes`] stores the nodes, their [`trees`] and the [`content_hashes`],
-//! and can undo changes; [`laws`] assigns roots, by the forest's [`times`]. [`records`] packs nodes and hashes for
+//! and can undo changes; [`laws`] assigns roots, given the forest's [`times`]. [`records`] packs nodes and hashes for
 //! storage, [`loading`] loads them, and [`documents`] writes them as JSON for Elasticsearch.
 
 pub mod agreement;

@@ -27,7 +27,7 @@ pub struct Node {
     pub seq: i64,
     /// When the node was created.
     pub made_ms: i64,
-    /// When the node was last needed, rounded up.
+    /// When the node was last seen, rounded up.
     pub seen_ms: i64,
     /// The content hash of the arrival that created the node; [`NO_HASH`] if unknown.
     pub hash: u64,
@@ -56,7 +56,7 @@ pub enum Change {
 struct Step {
     changes: Vec<Change>,
     live_since_ms: i64,
-    // Roots compared by their numbers of leaves, because an arrival could join several.
+    // The roots that were compared by their numbers of leaves, because an arrival could join any of them.
     contested: Vec<u32>,
 }
 
@@ -70,10 +70,10 @@ pub struct Nodes<R: Relation> {
     nodes: Chunks<Node>,
     // Each row with a node is in the ring of its root. Empty if the relation does not count leaves.
     pub(super) trees: Trees,
-    // A hash that created a node is stored here as the node's row; the others, extra hashes, have entries.
+    // A hash that created a node is stored here as the node's row; other hashes, the extra hashes, have entries.
     hashes: ContentHashes,
     // The rows of nodes that can be found only by id, because they have no keys or have a name. If several such nodes
-    // have the same id, the row of the node added last.
+    // have the same id, the entry has the row of the node added last.
     by_id: HashMap<Id, u32>,
     // By row: ids that do not follow from the signature, for example of a root recreated with a leaf's signature.
     names: HashMap<u32, Id>,
@@ -256,7 +256,7 @@ impl<R: Relation> Nodes<R> {
         self.steps.push_back(Step::default());
     }
 
-    /// Sets the least `seen_ms` (inclusive) of a live node after the last step.
+    /// Sets the minimum `seen_ms` of a node that is live after the last step.
     pub fn end(&mut self, live_since_ms: i64) {
         if let Some(step) = self.steps.back_mut() {
             step.live_since_ms = live_since_ms;

@@ -12,7 +12,8 @@ use super::chunks::Chunks;
 pub const TAG_BITS: u32 = 24;
 
 const SLOTS: usize = 9;
-// The number of lines of a page of memory. All lists of a page have one size; an empty page may change its size.
+// The number of lines in a page, which is the unit of allocation. All lists in a page have the same size; an empty
+// page may be used for another size.
 const PAGE: usize = 256;
 // Longer lists are allocated individually.
 const MOST_LINES: usize = 64;
@@ -275,7 +276,7 @@ impl Postings {
 }
 
 /// Returns the index of the size for a list with `lines` lines: `SIZES` for an empty list, `SIZES + 1` for a long
-/// one.
+/// list.
 fn size_of_list(lines: usize) -> usize {
     match lines {
         0 => SIZES,

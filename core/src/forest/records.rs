@@ -34,11 +34,11 @@ pub enum Record<S> {
 pub enum Entry<S> {
     /// The new state of a node or hash.
     Record(Record<S>),
-    /// The new times of an existing node that was needed again.
+    /// The new times of an existing node that was seen again.
     Refreshed {
         /// The id of the node.
         id: Id,
-        /// When the node was last needed, rounded up.
+        /// When the node was last seen, rounded up.
         seen_ms: i64,
         /// When the hash that created the node was last seen with it, rounded up.
         hash_seen_ms: i64,
@@ -195,8 +195,8 @@ impl<R: Relation> Nodes<R> {
                 records.push(self.extra_record(*hash, before));
             }
         }
-        // If a node expires within the batch and its text arrives again, its id has several rows; the last one is
-        // live.
+        // If a node expires within the batch and its text arrives again, its id has several rows, of which the last
+        // is live.
         let mut places = HashMap::new();
         for at in 0..records.len() {
             if let Some(Record::Node { id, .. }) = records[at] {

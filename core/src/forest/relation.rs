@@ -24,7 +24,7 @@ pub trait Relation: Send + 'static {
     const ID_BYTES: usize;
     /// The number of representatives and addresses in a signature; they need not be distinct.
     const PLACES: usize;
-    /// Whether a text joins the root with most live leaves, instead of the most similar one.
+    /// Whether a text joins the root with the most live leaves instead of the most similar root.
     const COUNTS_LEAVES: bool = false;
 
     /// Reads a signature of `SIZE` bytes.
@@ -43,7 +43,7 @@ pub trait Relation: Send + 'static {
     fn representative(signature: &Self::Signature, place: usize) -> u64;
     /// Returns a bit for each representative that a node is indexed under, the lowest for the first.
     fn indexed(signature: &Self::Signature) -> u16;
-    /// Returns the signature with other `indexed` bits.
+    /// Returns the signature with the given `indexed` bits.
     fn with_indexed(signature: Self::Signature, indexed: u16) -> Self::Signature;
     /// Returns the signature with the retention period in which its root was created, which then is part of the id.
     fn with_period(signature: Self::Signature, _period: u64) -> Self::Signature {
@@ -57,31 +57,32 @@ pub trait Relation: Send + 'static {
     fn length(_: &Self::Signature) -> u32 {
         0
     }
-    /// Returns whether a representative is in common only with equal representatives.
+    /// Returns whether a representative matches only equal representatives.
     fn is_exact(representative: u64) -> bool;
 
-    /// Returns the largest distance (inclusive) at which two simhashes are in common, at most 3.
+    /// Returns the maximum distance (inclusive) of two simhashes that match, at most 3.
     fn max_distance_bits(&self) -> u32;
-    /// Returns the number of nodes created within the retention at which a representative becomes a frequent key.
+    /// Returns the number of nodes created within the retention period at which a representative becomes a frequent
+    /// key.
     fn max_postings(&self) -> usize;
     /// Returns whether two whole texts agree; texts that agree are near if they have a representative in common. If
     /// one text is a part of the other, also returns how the first compares with the second in size.
     fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, Option<Ordering>) {
         (true, None)
     }
-    /// Returns the ways in which a text may join a tree, as far as a member with a key in common allows them.
+    /// Returns those ways of joining a tree that a member allows, which has a key in common with the text.
     fn ways_by(&self, _text: &Self::Signature, _member: &Self::Signature) -> u8 {
         BY_ROOT
     }
-    /// Returns the ways in which a text may join a tree, as far as the root allows them. The text joins if `ways_by`
-    /// returns one of these ways too.
+    /// Returns those ways of joining a tree that its root allows. The text may join if `ways_by` returns one of these
+    /// ways too.
     fn ways_to(&self, _text: &Self::Signature, _root: &Self::Signature) -> u8 {
         BY_ROOT
     }
     /// Returns how much a text resembles a root, 0 to 1.
     fn resemblance(text: &Self::Signature, root: &Self::Signature) -> f64;
 
-    /// Returns whether two representatives are in common: equal, or simhashes within `max_distance_bits`.
+    /// Returns whether two representatives match: they are equal, or simhashes within `max_distance_bits`.
     #[inline]
     fn in_common(&self, one: u64, other: u64) -> bool {
         one == other
@@ -108,7 +109,7 @@ pub trait Relation: Send + 'static {
 /// The relation of profiles with one simhash per text: texts within a distance are near, and any near text may join.
 #[derive(Clone, Copy)]
 pub struct ByDistance {
-    /// Inclusive, at most 3.
+    /// The maximum distance (inclusive) of near texts, at most 3.
     pub max_distance_bits: u32,
 }
 
@@ -151,7 +152,7 @@ impl Relation for ByDistance {
     }
 
     fn max_postings(&self) -> usize {
-        // Never reached: equal texts share one node.
+        // No key becomes frequent, since equal texts share one node.
         usize::MAX
     }
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use super::postings::{Postings, TAG_BITS};
 use crate::hashing::mixed;
 
-/// The largest distance that a search finds, inclusive.
+/// The maximum distance, inclusive, of simhashes that a search finds.
 pub const MAX_DISTANCE_BITS: u32 = 3;
 
 const BLOCKS: usize = MAX_DISTANCE_BITS as usize + 1;
@@ -24,7 +24,7 @@ const FILLED: usize = 12;
 // replacing longer lists would take too much time.
 const LONG: usize = 16_384;
 const LONGEST: usize = 2 * LONG;
-// The least number of bits to divide into blocks.
+// The minimum number of bits to divide into blocks.
 const LEAST_BITS: u32 = 16;
 
 /// A set of numbers, searched by their simhashes. It stores only tags, so callers pass `simhash_of`, which returns
@@ -33,7 +33,7 @@ pub struct SimhashTables {
     blocks: [Block; BLOCKS],
     // The lists of an address are adjacent, one for each block.
     lists: Postings,
-    // There are 2^level addresses, plus one for each address below `split`, since those were already split.
+    // There are 2^level addresses, plus one for each address below `split`, since these addresses are already split.
     level: u32,
     split: usize,
     len: usize,
@@ -196,7 +196,7 @@ impl SimhashTables {
 }
 
 /// Divides bits into blocks that distinguish the simhashes equally well; returns None if a search in these blocks
-/// would still read more than half as much.
+/// would still read more than half as many numbers as in one list.
 fn divide(bits: u64, simhashes: &[u64]) -> Option<[Block; BLOCKS]> {
     if bits.count_ones() < LEAST_BITS {
         return None;

@@ -22,7 +22,7 @@ struct Bucket {
     tags: [u8; SLOTS],
     // The next bucket of the chain, if this bucket overflows.
     next: u32,
-    // Filled from the front; in a chain, only the first bucket may have empty slots.
+    // The slots are filled from the front; in a chain, only the first bucket may have empty slots.
     numbers: [u32; SLOTS],
 }
 
@@ -33,7 +33,7 @@ impl Bucket {
         self.numbers.iter().position(|number| *number == NONE).unwrap_or(SLOTS)
     }
 
-    /// Returns false only if the bucket does not contain the tag; true may be wrong.
+    /// Returns whether the bucket may contain the tag. If this is false, the bucket does not contain it.
     #[inline]
     fn may_have(&self, tag: u8) -> bool {
         const LOWEST: u64 = 0x0101_0101_0101_0101;
@@ -53,7 +53,7 @@ pub struct Table {
     overflow: Chunks<Bucket>,
     // The head of the chain of free buckets in `overflow`.
     free: u32,
-    // There are 2^level buckets, plus one for each bucket below `split`, since those were already split.
+    // There are 2^level buckets, plus one for each bucket below `split`, since these buckets are already split.
     level: u32,
     split: usize,
     len: usize,

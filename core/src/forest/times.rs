@@ -9,9 +9,9 @@ const DAY_MS: i64 = 86_400_000;
 /// How long nodes live, in milliseconds; both values are at least 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Aging {
-    /// How long a node lives after it was last needed.
+    /// How long a node lives after it was last seen.
     pub retention_ms: i64,
-    /// The time when a node was last needed is rounded up to a multiple of this, so that most articles do not rewrite
+    /// The time when a node was last seen is rounded up to a multiple of this, so that most articles do not rewrite
     /// the nodes of their cluster.
     pub granularity_ms: i64,
 }
@@ -40,7 +40,7 @@ pub struct State {
     pub seq: i64,
     /// The forest's time, in milliseconds since 1970.
     pub time_ms: i64,
-    /// The first known time; nodes created before any time was known are treated as seen then.
+    /// The first known time; nodes created before any time was known are treated as seen at this time.
     pub origin_ms: i64,
 }
 
@@ -59,7 +59,7 @@ impl State {
         if counts { time_ms } else { self.time_ms }
     }
 
-    /// Returns the least `seen_ms` (inclusive) of a live node or content hash. It is [`NO_TIME`] while no time is
+    /// Returns the minimum `seen_ms` of a live node or content hash. It is [`NO_TIME`] while no time is
     /// known, and until those created before the first known time expire.
     pub fn live_since_ms(&self, aging: &Aging) -> i64 {
         if self.time_ms == NO_TIME {

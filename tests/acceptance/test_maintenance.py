@@ -89,6 +89,9 @@ def test_verify_repairs_a_missing_node(
     assert repaired.json["violations"] == {}
     assert online(*verify, "--repair", "--json").json["repaired"] == {}
     assert roots(es, index) == before
+    es.update(index=index, id=last["_id"], doc={"dedup": {"profile": "other-1"}}, refresh=True)
+    left = online(*verify, "--repair", "--json")
+    assert (left.code, left.json["violations"]) == (1, {"other_profile": 1})
 
 
 # A log deletes expired nodes with the document that contains them: see `tests/integration/test_log.py`.

@@ -390,6 +390,11 @@ def test_similar_articles_and_sources_equal_brute_force(corpus: Corpus, read: Re
             assert dict(counts) == {
                 name: sum(documents[each]["source"] == name for each in expected) for name in names
             }
+            if names - {None}:
+                # Exactly as large as the number of named sources.
+                size = len(names - {None})
+                full = read("sources", corpus.index, article_id, other_sources=other_sources, size=size)
+                assert {each.source for each in full.sources} == names - {None}
             for each in groups:
                 times = [
                     time

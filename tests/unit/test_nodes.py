@@ -164,6 +164,23 @@ def different_texts(count: int) -> np.ndarray:
     return signatures
 
 
+def test_of_two_equally_similar_roots_the_earlier_is_joined() -> None:
+    signatures = different_texts(3)
+    signatures["sketch"][:2] = [[_LOWEST], [~_LOWEST]]
+    signatures["sketch"][2] = [_LOWEST] * 4 + [~_LOWEST] * 4
+    relation = relation_of(dataclasses.replace(VERIFIED, agreement=Agreement(resemblance=0.2)))
+    ids = relation.ids(signatures)
+    batches = [as_batch([Arrival(ids[at], 0) for at in some], signatures[some]) for some in ([0, 1], [2])]
+    plan = Nodes(relation, AGING).assign(batches[0], State(), now_ms=NOW_MS)
+    assert [each.kind for each in plan.assignments] == [Kind.NEW_ROOT] * 2
+    for written in (plan.written, plan.written[::-1]):
+        read = Nodes(relation, AGING)
+        read.load(written, live_since_ms=NO_TIME)
+        read.settle()
+        (joined,) = read.assign(batches[1], plan.state, now_ms=NOW_MS).assignments
+        assert joined.root == plan.assignments[0].root
+
+
 class Saturated:
     """Nodes of which at most `max_postings` are indexed under the same key."""
 

@@ -166,11 +166,11 @@ def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: N
         lambda: maintenance.stats([own, others]),
         lambda: maintenance.boilerplate([own, others]),
     ):
-        with pytest.raises(ForestMismatch, match=f"the articles in '{others}' seem to belong to another"):
+        with pytest.raises(ForestMismatch, match=f"the articles in '{others}' seem to belong to a forest other"):
             use()
     assert nodes(es, forest) == before
     found = maintenance.explain(others, "1", "2")
-    assert "seem to belong to another forest" in (found.forest_missing or "")
+    assert "seem to belong to a forest other than" in (found.forest_missing or "")
     assert found.forest_missing == found.learned_missing
     # A damaged forest, with no nodes or only older ones, is not refused.
     newer = [node.id for node in before.values() if node.seq > 5]

@@ -32,8 +32,8 @@ def capacity() -> Iterator[str]:
     ]
     usual = Workload()
     yield (
-        f"Calculated for `{VERIFIED.name}`. A share of {usual.reprints} of the articles are reprints, of "
-        f"which {usual.edited} are edited. Articles have {usual.mean_length:,.0f} characters, the peak is "
+        f"Calculated for `{VERIFIED.name}`. {usual.reprints:.0%} of the articles are reprints, and "
+        f"{usual.edited:.0%} of the reprints are edited. Articles have {usual.mean_length:,.0f} characters, the peak is "
         f"{usual.peak:g} times the mean, an owner has {usual.owner_bytes / _GB:,.0f} GB, and there are no "
         f"replicas. Unit costs were measured on {held.measured.machine} ({held.measured.on})."
     )

@@ -32,10 +32,11 @@ def capacity() -> Iterator[str]:
     ]
     usual = Workload()
     yield (
-        f"Calculated for `{VERIFIED.name}`. {usual.reprints:.0%} of the articles are reprints, and "
-        f"{usual.edited:.0%} of the reprints are edited. Articles have {usual.mean_length:,.0f} characters, the peak is "
-        f"{usual.peak:g} times the mean, an owner has {usual.owner_bytes / _GB:,.0f} GB, and there are no "
-        f"replicas. Unit costs were measured on {held.measured.machine} ({held.measured.on})."
+        f"Calculated for `{VERIFIED.name}`. The share of reprints among the articles is {usual.reprints}, "
+        f"and the share of edited reprints among all reprints is {usual.edited}. Articles have "
+        f"{usual.mean_length:,.0f} characters, the peak is {usual.peak:g} times the mean, an owner has "
+        f"{usual.owner_bytes / _GB:,.0f} GB, and there are no replicas. Unit costs were measured on "
+        f"{held.measured.machine} ({held.measured.on})."
     )
     yield ""
     yield "| articles a day | days | nodes | forests | reason |"

@@ -33,8 +33,8 @@ BulkAction = dict[str, Any] | str | bytes
 """An action that ``elasticsearch.helpers.bulk`` accepts: a dict, or a document as JSON."""
 
 KNOWN_MS = "_dated_ms"
-"""The key in an action for its article's time as parsed by Elasticsearch; NO_TIME if it has none."""
-# The keys of an action that do not belong to its document; Elasticsearch's helpers or this module read them.
+"""The key in an action for the article's time as Elasticsearch parsed it; NO_TIME for an undated article."""
+# The keys of an action that are not fields of the document: Elasticsearch's helpers or this module read them.
 _META = {"_op_type", KNOWN_MS} | {
     *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
@@ -50,8 +50,8 @@ _TWO_TEXTS = "its doc and its upsert have different texts: use the same text, or
 class Addition(NamedTuple):
     """The dedup object to be added to an action, where it replaces all existing objects of esdedup."""
 
-    # The object for each part of the action: "source" for a whole document, "doc" and "upsert" for an
-    # update, even if its doc serves as the upsert. None removes existing objects and adds nothing.
+    # The object for each part of the action: "source" for a whole document; "doc" and "upsert" for an
+    # update, possibly even with `doc_as_upsert`. None removes existing objects and adds nothing.
     parts: Mapping[str, Mapping[str, Any] | None]
     # The routing to set; None keeps the action's routing.
     routing: str | None = None
@@ -61,7 +61,7 @@ UNDECIDED = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, b"")
 """The assignment of an article that has not been assigned, or was rejected by a sidecar."""
 
 
-# Not frozen: a batch has thousands of them, and creating a frozen dataclass takes three times as long.
+# Not frozen: a batch has thousands of actions, and creating a frozen dataclass takes three times as long.
 @dataclasses.dataclass(kw_only=True, slots=True)
 class ArticleAction:
     """A bulk action that contains an article's text, and the forest's decision for that article."""
@@ -80,7 +80,7 @@ class ArticleAction:
     site: str | None = None
     path: str | None = None
     origin: int = 0
-    # The index: its field names, the objects that esdedup writes, its name, and whether it is routed by root.
+    # The index's field names, esdedup's objects in it, its name, and whether it is routed by root.
     fields: Fields = dataclasses.field(default_factory=Fields)
     objects: tuple[str, ...] = ()
     index_name: str | None = None
@@ -92,7 +92,7 @@ class ArticleAction:
 
     # The forest's decision. This field and the following ones are set when the article is assigned.
     assignment: Assignment = dataclasses.field(default=UNDECIDED, init=False)
-    # The fields of the `Addition`, or the reason why the article cannot be indexed.
+    # `parts` and `routing` of the `Addition`; or, in `rejection`, why the article cannot be indexed.
     parts: Mapping[str, Mapping[str, Any] | None] | None = dataclasses.field(default=None, init=False)
     routing: str | None = dataclasses.field(default=None, init=False)
     rejection: ArticleRejected | None = dataclasses.field(default=None, init=False)
@@ -129,7 +129,7 @@ class ArticleAction:
 
 
 def index_of(action: BulkAction) -> str | None:
-    """Return the index that an action writes to; None if it deletes, or if it does not name an index."""
+    """Return the index that an action writes to; None for a deletion, or if the action names no index."""
     if not isinstance(action, dict) or action.get("_op_type") == "delete":
         return None
     index = action.get("_index")
@@ -141,15 +141,15 @@ def read_action(
 ) -> ArticleAction | dict[str, Any]:
     """Return the article in a bulk action on an index; the action itself is not changed.
 
-    `position` is the action's number in the run, from 1, which names an article without an id in messages.
-    `now_ms` is the time of the clock.
+    `position` is the action's number in the run, from 1; messages use it for an article without an id.
+    `now_ms` is the current time.
 
-    If there is nothing to assign, returns an action instead. A deletion is returned unchanged. From an update
-    without a text, dedup objects are removed, and if it contains a date, the time of publication is added.
+    If there is nothing to assign, returns an action instead: a deletion unchanged; an update without a text
+    without its dedup objects, and with the time of publication if the update contains a date.
 
-    Raises `ArticleRejected` if this is not a bulk action; if the text is missing, or an upsert has none; if
+    Raises `ArticleRejected` if this is not a bulk action; if the article or an upsert has no text; if
     Elasticsearch could not store the document; if the doc and the upsert of an update have different texts;
-    or if it updates a text in an index that is routed by root.
+    or if an update sets a text in an index that is routed by root.
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):
@@ -183,8 +183,8 @@ def article_in(
 ) -> ArticleAction | Addition | None:
     """Return the article in a valid bulk action that has its document under ``_source``.
 
-    For an update without a text, returns the addition to it, or None if there is nothing to add. For the
-    parameters and errors, see `read_action`.
+    For an update without a text, returns the update's `Addition`, or None if there is nothing to add. For
+    the parameters and errors, see `read_action`.
     """
     fields, body = index.fields, action["_source"]
     articles: list[Any] = [body]
@@ -208,14 +208,14 @@ def article_in(
                 parts["doc"] = {"published": dated_ms}
             return Addition(parts) if parts else None
         if index.is_routed_by_root:
-            # Without the root as routing, it would miss the article or create a second one with this id.
+            # Without the root as routing, the update would miss the article or create a second with this id.
             raise ArticleRejected(
                 name,
-                f"updates a text in {action['_index']!r}, which is routed by root: with another text "
-                "it may belong to another shard. Delete it with its root as routing, then index it again",
+                f"updates a text in {action['_index']!r}, which is routed by root, so a new text may "
+                "move the article to another shard. Delete it with its root as routing, then index it again",
             )
     article_id = action.get("_id") and f"{index.name}/{action['_id']}"
-    article, *others = articles  # only updates have others
+    article, *others = articles  # only an update can have a second
     text, known_ms = text_of(article, fields, name=name), action.get(KNOWN_MS)
     dated_ms, wrong_date = _dated(article, fields, known_ms)
     site, path, origin = Provenance.of(article, fields, article_id)
@@ -256,7 +256,7 @@ def addition_to(
     """Return the addition to an article.
 
     `fingerprint` contains the dedup fields of the article's content hash and node, `alphanumerics` is the
-    length of the fingerprinted text, `profile` is a label, and `stories` are defined by editors.
+    length of the fingerprinted text, `profile` is the profile's label, and editors define `stories`.
     """
     source, fields = article.action["_source"], article.fields
     root = assignment.root
@@ -295,7 +295,7 @@ def addition_to(
             parts.pop("upsert", None)
         parts["doc"] = dict.fromkeys(OPTIONAL) | parts["doc"]
         if value_of(doc, fields.time) is None:
-            # An existing article keeps its date, and so its time of publication; a new one has no date.
+            # An existing article keeps its date, and so its time of publication; a new article has no date.
             del parts["doc"]["published"]
             if is_upsert:
                 parts["upsert"] = dated(None)
@@ -323,12 +323,12 @@ def with_addition(action: Mapping[str, Any], added: Addition, objects: tuple[str
 
 
 def doc_is_upsert(update: Mapping[str, Any]) -> bool:
-    """Return whether the doc of an update also serves as its upsert, so that its own upsert is ignored."""
+    """Return whether the doc of an update also serves as its upsert; `upsert` is then ignored."""
     return update.get("doc_as_upsert") in (True, "true")
 
 
 def writes_out_upsert(added: Addition, update: Mapping[str, Any]) -> bool:
-    """Return whether the doc is copied to an upsert, because a new article gets another dedup object."""
+    """Return whether the doc is copied to `upsert`, because a new article needs a different dedup object."""
     return all(added.parts.get(part) for part in ("doc", "upsert")) and doc_is_upsert(update)
 
 
@@ -344,7 +344,7 @@ def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
 
 
 def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
-    """Return an article's id as a string, or `nameless` if it has none; reject ids that are not valid."""
+    """Return an article's id as a string, or `nameless` if it has none; reject invalid ids."""
     if article_id is None:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":

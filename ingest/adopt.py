@@ -109,7 +109,7 @@ class Adoption(InPlace):
         Articles that other programs change during the run are not overwritten.
 
         Args:
-            dedup: A `Dedup` with these `fields`. If it uses a sidecar, others may use that sidecar too.
+            dedup: A `Dedup` with these `fields`. Other programs may use its sidecar, if any, during the run.
             backfill: Take the forest's time from the articles. False takes it from the clock, as sidecars do:
                 adopted articles then count as seen today, and a cluster may span any length of time.
             learn_first: Learn boilerplate from each part of 40,000 articles before enriching that part.
@@ -200,8 +200,8 @@ class AdoptionIntoCopies(Adoption):
         A copy is named after its index, with `suffix` appended. Rejected articles are copied unchanged.
 
         Raises:
-            IndexNotReady: In addition to the reasons of `Adoption`: an index is not read-only or was set up
-                already, its aliases cannot be moved, or the name of its copy is taken.
+            IndexNotReady: For the reasons given in `Adoption`; or because an index is not read-only or was
+                set up already, its aliases cannot be moved, or the name of its copy is taken.
         """
         if not suffix:
             raise SettingError("the suffix is empty: copies need other names than their indices")
@@ -242,7 +242,7 @@ class AdoptionIntoCopies(Adoption):
         return {"bool": {"must": super()._to_do, "filter": {"terms": {"_index": sorted(self._sources)}}}}
 
     def _indices(self) -> dict[str, dict[str, Any]]:
-        # Leave out copies: after the swap, an alias selects nothing else.
+        # Leave out copies: after the swap, an alias selects only copies.
         self._sources = {
             name: each
             for name, each in super()._indices().items()
@@ -317,7 +317,7 @@ class AdoptionIntoCopies(Adoption):
         return action | {"_op_type": "create"}
 
     def _copy_rejected(self) -> None:
-        """Copy articles that could not be enriched, unchanged."""
+        """Copy the articles that could not be enriched, without changing them."""
         for places in chunks(list(self._failed), _COPIED_AT_ONCE):
             docs = [dict(zip(("_index", "_id", "routing"), each, strict=True)) for each in places]
             with translated(f"read {self._index!r}", index=self._index):

@@ -48,8 +48,8 @@ def arrive(
 ) -> tuple[Fingerprints, Decision]:
     """Return the fingerprints and assignments of raw texts, in order; see `decide`.
 
-    The forest also learns boilerplate from the texts. There is one time (milliseconds since 1970), site,
-    title and origin for each text, and the name of the article on its site; None for unknown values.
+    The forest also learns boilerplate from the texts. Each text has one value in `times_ms` (milliseconds
+    since 1970), `sites`, `titles`, `origins` and `articles` (names unique on a site); None means unknown.
     """
     of_texts = list(itertools.islice(sites, len(texts)))
     passage_filter = begin(store, overrides=overrides, sites=of_texts, articles=articles, titles=titles)
@@ -74,7 +74,7 @@ class DateCheck:
 class Assigner:
     """Assigns the articles of batches. Not thread-safe.
 
-    Logs a warning when a cluster grows beyond `most_plausible_leaves`. Texts are fingerprinted in `threads`.
+    Logs a warning when a cluster grows beyond `most_plausible_leaves`. `threads` fingerprint the texts.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class Assigner:
     ) -> Future[None]:
         """Assign articles in order of arrival; `stories` are defined by editors.
 
-        The future is done once the assignments are durable, and must be awaited before they are used. If the
-        assignments could not be written, awaiting it raises the error.
+        The future is done once the assignments are durable; wait for it before using them. If they could not
+        be written, its `result` raises the error.
         """
         written = completed()
         for start in range(0, len(articles), _PART):
@@ -192,7 +192,7 @@ def _title_of(article: ArticleAction) -> str | None:
 def _fingerprint_fields(
     content_hashes: Sequence[int], assignments: Sequence[Assignment], profile: Profile
 ) -> Iterator[dict[str, Any]]:
-    """Yield the dedup fields that come from each article's content hash and node, if it has them.
+    """Yield the dedup fields that come from each article's content hash and node, if any.
 
     If the content hash was known, its node's fingerprint may differ from the article's, or be missing.
     """

@@ -24,7 +24,7 @@ from esdedup.reading.reader import AsyncReader
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
-# How many batches may wait for a sidecar at a time. Without a sidecar, one batch is assigned at a time.
+# How many batches may wait for a sidecar concurrently. Without a sidecar, one batch is assigned at a time.
 _THREADS = 8
 
 
@@ -67,11 +67,11 @@ def _as_dedup(
 class AsyncDedup:
     """Does what `Dedup` does, without blocking the event loop.
 
-    Threads read and write the forest with a separate, blocking client, which has the same servers and
-    credentials as the given client. The caller must close this object, or use it in ``async with``.
+    Threads read and write the forest with a separate, blocking client, which uses the servers and
+    credentials of the given client. The caller must close this object, or use it in ``async with``.
 
     Attributes:
-        reader: An `AsyncReader` of the same Elasticsearch, which never takes the lease.
+        reader: An `AsyncReader` for the same Elasticsearch, which never takes the lease.
     """
 
     reader: AsyncReader
@@ -120,7 +120,7 @@ class AsyncDedup:
             following = asyncio.create_task(enriched(), name="esdedup-ahead")
             try:
                 while (ready := await following) is not None:
-                    # The next batch is enriched while the actions of this one are used.
+                    # The next batch is enriched while the caller uses the actions of this batch.
                     following = asyncio.create_task(enriched(), name="esdedup-ahead")
                     for action in ready:
                         yield action

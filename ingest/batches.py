@@ -16,8 +16,8 @@ BATCH_SIZE = 1_000
 """The default number of articles that are assigned together."""
 
 MAX_BATCH_SIZE = 8_000_000
-"""A batch is complete at this size in characters or bytes, because it is in memory as a whole. 1,000 articles
-of average length are smaller."""
+"""The size in characters or bytes at which a batch is complete, since it is held in memory as a whole. 1,000
+articles of average length are smaller."""
 
 
 class Filling(Generic[_Item]):
@@ -46,7 +46,7 @@ class Filling(Generic[_Item]):
         self._items.append(item)
 
     def rest_s(self, flush_interval_s: float) -> float:
-        """Return how long to wait until the batch is as old as the interval."""
+        """Return how many seconds are left until the batch is as old as the interval."""
         return max(0.0, self._begun_s + flush_interval_s - time.monotonic())
 
     def take(self) -> list[_Item]:
@@ -75,9 +75,9 @@ def batches(
     size_of: Callable[[_Item], int],
     flush_interval_s: float | None = None,
 ) -> Iterator[list[_Item]]:
-    """Yield the items in batches, in order; nothing is left out.
+    """Yield the items in batches, in order.
 
-    A batch is complete when it has `most` items or reaches `MAX_BATCH_SIZE`, which its last item may exceed.
+    A batch is complete when it has `most` items or reaches `MAX_BATCH_SIZE`; the last item may exceed it.
 
     With `flush_interval_s`, a batch is also complete this many seconds after its first item arrived. A
     separate thread then reads `items`, at most one batch ahead, and an empty list is yielded before each wait
@@ -122,7 +122,7 @@ class _Reader(Generic[_Item]):
                 if must_wait:
                     yield []
         finally:
-            # A forked process has no such thread, and inherits a lock that may have been held.
+            # A forked process does not have this thread, and inherits a lock that may have been held.
             if thread.is_alive():
                 with self._changed:
                     self._is_abandoned = True
@@ -131,7 +131,7 @@ class _Reader(Generic[_Item]):
             raise self._error
 
     def _next(self) -> list[_Item] | None:
-        """Wait for a batch; None at the end."""
+        """Wait for the next batch and return it; return None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._filling) or self._has_ended)
             rest_s = self._filling.rest_s(self._flush_interval_s)

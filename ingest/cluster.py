@@ -73,7 +73,7 @@ class Clustering:
         self._store = MemoryStore(aging=Aging.of(retention=retention), relation=relation_of(profile))
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:
-        """Learn boilerplate from texts without assigning them; return how many had not been seen before."""
+        """Learn boilerplate from texts without assigning them; return how many were new."""
         return learn(
             texts,
             fingerprinter=self._fingerprinter,

@@ -1,4 +1,4 @@
-"""Reads articles from CSV: the first line names the fields, each further row is an article."""
+"""Reads articles from CSV: the first line names the fields, and each further row is an article."""
 
 import collections
 import csv
@@ -49,7 +49,7 @@ def rows(
     """Yield the rows after the header as articles, or the reason why a row is rejected.
 
     Each row comes with the number of its first line and its size in bytes. Empty cells and columns without a
-    name are left out. After an empty line, `skip` is called to skip further ones.
+    name are left out. After an empty line, `skip` is called to skip any more empty lines.
 
     If a quote is not closed, or is closed in the middle of a cell, the following lines are re-read as rows if
     they look like rows; otherwise they are rejected together with the damaged row.

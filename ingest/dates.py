@@ -9,7 +9,7 @@ from esdedup.times import DAY_MS
 _MAX_AHEAD_MS = DAY_MS
 # Ten years: old articles are sometimes fed without `backfill`, but few archives go back further.
 MAX_AGE_MS = 3_653 * DAY_MS
-# The range of times in seconds since 1970, from 1885 to 2054, if they are mistaken for milliseconds.
+# Times from 1885 to 2054 in seconds since 1970 fall into this range if they are read as milliseconds.
 _NEAR_1970_MS = range(-31 * DAY_MS, 31 * DAY_MS)
 # Days since 1970: everything up to the epoch of Windows, which predates newspapers; then the epochs of SQL
 # Server, of OLE, spreadsheets and other databases, of Mac OS, and of Unix.
@@ -27,7 +27,7 @@ UNDERSTOOD = (
 
 
 def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
-    """Return the time in a value and "", or None and the reason why it is implausible ("" for no value)."""
+    """Return a plausible time and "", or None and why the value is implausible ("" if there is no value)."""
     if milliseconds is None or milliseconds == NO_TIME:
         wrong = "cannot be read"
     elif milliseconds in _NEAR_1970_MS and _NUMBER.fullmatch(str(value)):
@@ -41,10 +41,10 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
 
 
 def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> int | None:
-    """Return an article's time of publication, milliseconds since 1970; None if its arrival has no time.
+    """Return an article's time of publication in milliseconds since 1970; None if no arrival time is known.
 
-    Returns the arrival instead of a date that is missing, more than a day after the arrival, or, without
-    `backfill`, more than ten years before it.
+    Returns the time of arrival if the date is missing, more than a day after the arrival or, without
+    `backfill`, more than ten years before the arrival.
     """
     arrival = None if arrived_ms == NO_TIME else arrived_ms
     if dated_ms is None or arrival is None:
@@ -54,7 +54,7 @@ def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> in
 
 
 def _form(value: object) -> str:
-    """Return the form of a value, such as 0000-00-00, which does not reveal the value."""
+    """Return the form of a value, such as 0000-00-00, without its content."""
     is_huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
     if isinstance(value, bool) or is_huge or not isinstance(value, str | int | float):
         return type(value).__name__

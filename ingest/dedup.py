@@ -45,8 +45,8 @@ class Dedup(Closing):
 
     The forest, which stores the clusters, lives in the same Elasticsearch. Enriching the first article opens
     the forest and acquires its lease; `close` releases it. Threads may share a `Dedup`; their batches are
-    assigned one after another. Processes may not share one, even after a fork: only one process at a time may
-    feed a forest. To feed it from several, run `esdedup sidecar`, and pass its address to each `Dedup`.
+    assigned one after another. Only one process at a time may feed a forest, so a forked process cannot use
+    its parent's `Dedup`. To feed from several, run `esdedup sidecar`, and pass its address to each `Dedup`.
 
     Raises:
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
@@ -56,7 +56,7 @@ class Dedup(Closing):
         SettingError: An argument is out of range, or a name is invalid.
 
     Attributes:
-        reader: A `Reader` of the same Elasticsearch, which never takes the lease. While this object owns the
+        reader: A `Reader` for the same Elasticsearch, which never takes the lease. While this object owns the
             forest, the reader looks texts up in this object's memory.
     """
 
@@ -88,8 +88,8 @@ class Dedup(Closing):
 
         Args:
             client: An Elasticsearch client, which the caller must close.
-            profile: The profile that the forest was made with, or the name of a standard one. It determines
-                how texts are fingerprinted.
+            profile: The profile that the forest was made with, or the name of a standard profile.
+                The profile determines how texts are fingerprinted.
             fields: The names of the articles' fields; `setup` records them in an index's mapping. None uses
                 the recorded names, or the default names if none are recorded.
             forest: The name of the forest's index. Several article indices may share a forest.
@@ -98,13 +98,13 @@ class Dedup(Closing):
             change_retention: Whether `retention` may be shorter than the forest's current retention.
             batch_size: How many articles are assigned together, 1 to 5,000.
             wait_s: How long to wait while another process owns the forest.
-            lease_ttl_s: If this process dies without releasing the forest, another may take the forest over
-                after this many seconds; at least 1.
+            lease_ttl_s: If this process dies without releasing the forest, another process may take over the
+                forest after this many seconds; at least 1.
             lookup: How a new forest finds nodes: `memory` or `search`. With `memory`, all nodes are loaded
                 before the first batch. With `search`, nodes need not fit into memory, but take longer to
                 write and use more disk space. None uses the forest's lookup, `memory` in a new forest.
-            memory_bytes: The maximum memory for nodes; a node needs about 300 bytes. If they need more,
-                `memory` raises `ForestFull`. With `search`, nodes are also held in memory while all of them
+            memory_bytes: The maximum memory for nodes; a node needs about 300 bytes. If nodes need more,
+                `memory` raises `ForestFull`. With `search`, nodes are also held in memory as long as they all
                 fit, which makes feeding faster; 0 disables this. None allows half of the machine's memory.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 must be a power of two.
@@ -114,10 +114,10 @@ class Dedup(Closing):
                 into words, which is most of the work in `classic` and `keywords`, uses a single thread.
             expire_every_s: Seconds between runs that delete expired nodes, in steps after each batch. The
                 first run starts after this many seconds. None leaves the deletion to `expire`.
-            sidecar: The address of a sidecar, such as ``http://localhost:9500``, or of several, one of which
-                owns the forest. The owner assigns the articles, and receives the client's credentials, as
-                Elasticsearch does. The forest's settings then belong to the sidecar and cannot be given here;
-                the profile and the forest's name must match the sidecar's.
+            sidecar: The address of a sidecar, such as ``http://localhost:9500``, or several addresses: one of
+                these sidecars owns the forest. The owner assigns the articles, and is sent the credentials
+                that the client sends to Elasticsearch. The forest's settings then belong to the sidecar and
+                cannot be given here; the profile and the forest's name must match the sidecar's.
             sidecar_token: The token that the sidecars require in the header `X-Esdedup-Token`.
             sidecar_ca_certs: A file or directory with the certificate authority of the sidecars.
             sidecar_patience_s: How long to retry a batch while no sidecar accepts it, for example after one
@@ -191,15 +191,15 @@ class Dedup(Closing):
 
         Args:
             index: The name of the index.
-            shards: The number of shards, which only a new index can choose. None leaves it to the server.
+            shards: The number of shards, which only a new index can choose. None uses the server's default.
             route_by_root: Store all articles of a cluster on one shard, so that sorting by count is exact
                 with any number of shards; only for a new index. Recommended only for append-only indices:
                 getting, updating or deleting an article by its id needs its root as routing; an article
                 indexed again with another text may leave its old copy on another shard; bulk actions must
                 name their index; and very large clusters make shards uneven.
             language: The language of titles and texts, such as ``en`` or ``zh``, which only a new index can
-                choose. Searches then match all forms of a word, and Chinese by pairs of characters. None
-                matches words as they are written.
+                choose. Searches then match all forms of a word or, in Chinese, pairs of characters. None
+                matches words only as they are written.
             forest: The only forest that may assign the index's articles from now on. None changes nothing; a
                 new index will belong to the forest that assigns its first article.
             editorial: Let editors merge and split stories (`Editor`); not for an index that is routed by
@@ -243,7 +243,7 @@ class Dedup(Closing):
         """Add the fields to an index template or component template, for indices created from it later.
 
         Args:
-            name: The name of an existing template. If both kinds have it, the index template changes.
+            name: The name of an existing template. If both kinds have that name, the index template changes.
             forest: The only forest that may assign the articles of these indices.
             editorial: Let editors merge and split stories in these indices; see `setup`.
 
@@ -275,13 +275,13 @@ class Dedup(Closing):
     ) -> Iterator[dict[str, Any]]:
         """Yield bulk actions with the dedup object added to their articles, lazily, batch by batch.
 
-        An action's cluster has been stored by the time the action is yielded. The next batch is read before
-        the actions of a batch are yielded, and is assigned while the caller uses them. Deletions, and updates
-        that contain neither a text nor a date, are yielded unchanged and in order.
+        An action's cluster has been stored by the time the action is yielded. Before the actions of a batch
+        are yielded, the next batch is read; it is assigned while the caller uses the actions. Deletions,
+        and updates that contain neither a text nor a date, are yielded unchanged and in order.
 
         Args:
             actions: Actions as ``elasticsearch.helpers.bulk`` accepts them. If an action does not name its
-                index, its fields must have the names given to this object, or the default names.
+                index, its article's fields must have the names given to this object, or the default names.
             backfill: Take the forest's time from the articles instead of the clock. The forest's time never
                 goes back, so articles older than the retention start new clusters when they are fed again.
             on_rejected: Called for each article that is left out because it cannot be indexed; the default
@@ -298,8 +298,8 @@ class Dedup(Closing):
                 iterate over the result.
             IndexNotReady: The index of an action is missing or closed, lacks the fields, belongs to another
                 forest, has recorded field names other than the given ones, or was deleted before all actions
-                were yielded. If it is deleted later, while the last bulk request is being written, only
-                another call of `require_ready` raises this.
+                were yielded. If the index is deleted later, while the last bulk request is being
+                written, only another call of `require_ready` raises this.
             SidecarError: No sidecar accepts the articles, or a sidecar refuses them.
         """
         check_flush_interval(flush_interval_s)
@@ -343,7 +343,7 @@ class Dedup(Closing):
         """Delete all expired nodes from the forest that this object feeds.
 
         `Maintenance.expire` does the same for a forest that no process is feeding. Processes that feed for
-        hours rarely need either: they delete expired nodes while they feed (`expire_every_s`).
+        hours rarely need either method: they delete expired nodes while they feed (`expire_every_s`).
 
         Raises:
             SettingError: A sidecar owns the forest, and deletes expired nodes by itself.

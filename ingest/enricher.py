@@ -79,7 +79,7 @@ class Enricher:
             failure: Exception | None = None
             following: list[_Outcome] | Future[list[_Outcome]] | None = None
             try:
-                # If the batch is empty, there is nothing to assign in advance yet.
+                # An empty batch, which precedes a wait, contains nothing to assign.
                 is_more = (batch := next(found, None)) is not None
                 if batch:
                     if ready is None:
@@ -113,7 +113,7 @@ class Enricher:
 
     def results(self, outcomes: Iterable[_Outcome]) -> Iterator[dict[str, Any]]:
         """Yield the actions of a batch that can be written; then raise the error that aborted it, if any."""
-        # The caller may have forked since the last batch; the actions belong to the parent.
+        # If the caller has forked since the last batch, the actions belong to the parent process.
         self.check_process()
         process = os.getpid()
         for outcome in outcomes:

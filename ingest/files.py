@@ -19,7 +19,7 @@ from esdedup.likely_fields import fields_not_found
 _UNSORTED = 100_000
 _GENERATION = 5_000_000
 """The number of ids in each of two generations, 8 bytes each; the latest 5 to 10 million ids are kept."""
-# The limits on the articles that are searched for a text and an id, all of which are in memory.
+# Limits on the number and total size of the articles that `check_fields` holds in memory.
 _MOST_ARTICLES = 100
 _MOST_BYTES = 40_000_000
 _ID = "id"
@@ -56,7 +56,7 @@ def read_articles(
 ) -> Iterator[ReadArticle]:
     """Yield the articles of files in order, and a rejection for each unreadable article or repeated id.
 
-    Only the latest ids, at least 5 million, are compared. Raises the errors of `check_fields`.
+    Only the latest ids, at least 5 million, are compared. Raises `FieldsNotFound` as `check_fields` does.
     """
     fields = fields or Fields()
     is_only_id = id_field not in fields.names.values()

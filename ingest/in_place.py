@@ -155,7 +155,7 @@ class InPlace(Run):
         )
 
     def _templates(self, indices: dict[str, dict[str, Any]]) -> tuple[str, ...]:
-        """Return the index templates that apply to these indices only, except built-in ones."""
+        """Return the index templates to set up; log those that apply to other indices too."""
         # A backing index belongs to the template of its data stream.
         names = {each.get("data_stream", name) for name, each in indices.items()}
         client, found = patient(self._client).options(ignore_status=403).indices, []
@@ -206,7 +206,7 @@ class InPlace(Run):
         most_per_s: float | None,
         on_read: Callable[[int], None],
     ) -> None:
-        """Enrich articles, but skip those that have changed since they were read."""
+        """Enrich articles; skip articles that have changed since they were read."""
         decided: _Decided = {}
         started, before = time.monotonic(), self._written
         with self._timed():

@@ -9,7 +9,7 @@ from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
 from esdedup.fields import refuse_surrogates
 
-# The estimated memory of a number, or of an empty list or object.
+# The estimated memory in bytes of a number, or of an empty list or object.
 _BYTES_OF_OTHERS = 16
 _SCALARS = frozenset((int, float, bool, type(None)))
 _OTHERS = _SCALARS | {str, list}
@@ -28,14 +28,14 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
-    """Raise `ArticleRejected` for excessive nesting, a lone surrogate, or a name that is not a string."""
+    """Raise `ArticleRejected` for excessive nesting, a lone surrogate, or a field name that is no string."""
     if (strings := _strings_in_flat(value)) is not None:
         refuse_surrogates("".join(strings), name=name)
         return
     for depth, level in enumerate(_levels(value)):
         if depth > MAX_JSON_DEPTH:
             raise ArticleRejected(name, f"is nested too deeply: more than {MAX_JSON_DEPTH} levels")
-        # Check all strings of a level at once, because most are short.
+        # Check all strings of a level together, because most are short.
         refuse_surrogates("".join(each for each in level if isinstance(each, str)), name=name)
         for each in level:
             if is_object(each) and not all(isinstance(key, str) for key in each):

@@ -45,7 +45,7 @@ def learn(
 ) -> int:
     """Learn boilerplate from raw texts, batch by batch; return how many had not been seen before.
 
-    `open_store` is called for each batch, and at the end; it returns the store of the forest that learns.
+    `open_store` is called for each batch, and at the end; it must return the store of the forest that learns.
     Texts are learned from in blocks. With `are_last`, this includes an incomplete block at the end, which
     otherwise waits for further texts.
     """
@@ -56,7 +56,7 @@ def learn(
             new_here = _learn_batch(batch, fingerprinter=fingerprinter, store=store, overrides=overrides)
         new += new_here
         on_learned(new_here, len(batch) - new_here)
-    # Even if all texts had been seen before, because an earlier call may have been interrupted here.
+    # Do this even if all texts had been seen before: an earlier call may have been interrupted here.
     if has_begun and are_last:
         with open_store() as store:
             store.begin()
@@ -186,7 +186,7 @@ def first_pass(learner: Learner, articles: Iterable[ReadArticle], fields: Fields
 def two_passes(
     read: Callable[[], Iterator[_Read]], *, learn_first: bool, ahead: int = LOOK_AHEAD_PAGES
 ) -> Iterator[tuple[Iterable[_Read], Iterable[_Read]]]:
-    """Yield the articles in parts of `ahead`, each twice: once to learn from, once to assign.
+    """Yield parts of `ahead` articles, each part twice: once to learn from, once to assign.
 
     The caller must exhaust both iterators before it takes the next part. `read` starts reading the articles
     from the beginning. Without `learn_first`, there is a single part, and nothing to learn from.
@@ -197,7 +197,7 @@ def two_passes(
     first, second = read(), read()
     for article in first:
         yield itertools.chain([article], itertools.islice(first, ahead - 1)), itertools.islice(second, ahead)
-    # Articles that were added to a file after its first pass.
+    # Assign articles that were added to a file after its first pass.
     yield (), second
 
 

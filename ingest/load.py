@@ -28,7 +28,7 @@ class RunSummary(pydantic.BaseModel, frozen=True):
     # Articles that were indexed, or enriched in place.
     written: int
     # Articles that were left unchanged: with `create`, because the index has their ids; in place, because
-    # another program changed or deleted them after they were read (without a root, they are re-read).
+    # another program changed or deleted them after they were read (the run re-reads those without a root).
     skipped: int
     failed: int
     # Written articles, by the forest's decision.
@@ -40,7 +40,7 @@ class RunSummary(pydantic.BaseModel, frozen=True):
     cut: int
     # Written articles whose fingerprint leaves out boilerplate.
     with_boilerplate: int
-    # The letters and digits of that boilerplate.
+    # The number of letters and digits in that boilerplate.
     boilerplate_letters: int
     # Written articles without a date, or with an implausible one.
     undated: int
@@ -130,7 +130,7 @@ class Load(Run):
         flush_interval_s: float | None = None,
         learned_from: Iterable[ReadArticle] = (),
     ) -> None:
-        """Index articles. May be called repeatedly, with one part of them at a time.
+        """Index articles. May be called repeatedly, with one part of the articles at a time.
 
         `create` leaves existing articles unchanged, as data streams require. `learned_from` are the same
         articles, read separately: boilerplate is learned from them before the first article is indexed. For

@@ -106,8 +106,8 @@ class Migration(InPlace):
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
         self.templates = self._templates(indices)
-        # The sources of articles that are being enriched; and each article's content hash and time when they
-        # were last found to differ from those in its new object.
+        # By place: the source of each article that is being enriched; and each article's last content hash
+        # and time that differed from the values in its new object.
         self._read: dict[Place, dict[str, Any]] = {}
         self._differing: dict[Place, list[Any]] = {}
 
@@ -147,8 +147,8 @@ class Migration(InPlace):
     ) -> None:
         """Enrich articles fed since `run`, and switch the indices and their templates to the new forest.
 
-        During the call, nobody can feed or edit the current forest; afterwards, it takes no articles of these
-        indices. Readers see the old roots until the switch, and the new ones within ten seconds of it.
+        During the call, nobody can feed or edit the current forest, which takes no articles of these indices
+        afterwards. Readers see the old roots until the switch, and the new roots within ten seconds of it.
 
         Args:
             dedup: As for `run`.
@@ -187,7 +187,7 @@ class Migration(InPlace):
     def _pass(
         self, dedup: Dedup, *, since_seq: int | None, most_per_s: float | None, on_read: Callable[[int], None]
     ) -> int:
-        """Enrich articles that lack a new root, or changed after `since_seq` (if given); return how many."""
+        """Enrich articles that lack a new root, or changed after `since_seq`, if given; return the number."""
         read = self._counts["read"]
         self._prepare()
         execute(patient(self._client), refresh(self._index))
@@ -218,7 +218,7 @@ class Migration(InPlace):
 
     @contextlib.contextmanager
     def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
-        """Hold the lease of the current forest, if it exists, and block edits; unblock them on errors."""
+        """Hold the lease of the current forest, if it exists, and block edits; unblock edits on errors."""
         client = patient(self._client)
         with translated(f"look for the forest {self.forest!r}", index=self.forest):
             if not client.indices.exists(index=self.forest):

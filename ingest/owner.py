@@ -120,8 +120,8 @@ class Owner(Closing):
     """The single writer of a forest, used by `Dedup` and by the sidecar.
 
     The first call acquires the forest's lease; so does the first call after the lease was released or lost.
-    Threads may share an owner; batches are assigned one after another. `address` is where this process
-    accepts articles from other processes. With `expires_at_once`, the first deletion of nodes starts at once.
+    Threads may share an owner; batches are assigned one after another. This process accepts articles from
+    other processes at `address`. With `expires_at_once`, the first deletion of nodes is due immediately.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Owner(Closing):
         )
         self._edits = Edits()
         self._articles = Articles(client)
-        # For each index whose articles were assigned, whether it has been claimed.
+        # For each index whose articles were assigned, whether the index has been claimed (see `_claim`).
         self._claimed: dict[str, bool] = {}
         self._is_new = False
         self._expiry: ExpirySchedule | None = None
@@ -175,7 +175,7 @@ class Owner(Closing):
             store.writer.lease.renew(at_once=at_once)
 
     def follow(self) -> bool:
-        """Read some of another owner's writes; return whether there are more. Never raises `ServerError`."""
+        """Read some of another owner's writes; return whether more are left. Never raises `ServerError`."""
         with self._locked():
             return False if self.is_open else self._following.follow()
 
@@ -247,7 +247,7 @@ class Owner(Closing):
         return expired
 
     def expire_some(self) -> Expired | None:
-        """Delete some expired nodes if that is due; return the numbers deleted so far."""
+        """Delete some expired nodes if a deletion is due; return the numbers deleted so far."""
         with self._locked():
             # Another thread may have closed this owner.
             return self._expiry.step() if self._expiry and self.is_open else None
@@ -296,7 +296,7 @@ class Owner(Closing):
 
     def _opened(self) -> ElasticStore:
         if self._store is None or self._store.writer.lease.is_lost:
-            # Reset first: opening may fail, and another forest of that name may have other edits.
+            # Reset both first: opening may fail, and another forest of that name may have other edits.
             self._store, self._edits = None, Edits()
             if self._expiry:
                 self._expiry.abandon()

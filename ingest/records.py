@@ -25,7 +25,7 @@ from esdedup.errors import ArticleRejected, SettingError
 
 STANDARD_INPUT = Path("-")
 MAX_ARTICLE_BYTES = 20_000_000
-"""The maximum size of an article in a file, with all its fields: more than a long book. Reading such an
+"""The maximum size of an article in a file, with all its fields: larger than a long book. Reading such an
 article takes up to ten times as much memory."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -113,7 +113,7 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
 
 @contextlib.contextmanager
 def _opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[io.BufferedReader]:
-    # Bypass Python's own buffer: a thread waiting for input would still hold its lock at exit.
+    # Bypass Python's own buffer: a thread waiting for input would still hold the buffer's lock at exit.
     with (
         getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
         if path == STANDARD_INPUT
@@ -171,7 +171,7 @@ class NumberedLines:
 
 
 def _wide_encoding(begin: bytes) -> str | None:
-    """Return the encoding of a text if it is UTF-16 or UTF-32, else None."""
+    """Return the encoding of a file with this beginning if it is UTF-16 or UTF-32, otherwise None."""
     for mark, encoding in _WIDE_MARKS.items():
         if begin.startswith(mark):
             return encoding
@@ -289,7 +289,7 @@ class _Element:
         self._size_bytes = 0
 
     def add(self, part: bytes, number: int) -> None:
-        """Add a piece of the element; `number` is the number of its line."""
+        """Add a piece of the element; `number` is the line number of the piece."""
         if not self._size_bytes:
             part = part.lstrip()
             self._number = number

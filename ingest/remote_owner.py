@@ -50,7 +50,7 @@ class _Busy(Exception):
 
 
 class SidecarConnection:
-    """Sends requests to the sidecar that answered last, and to a forest's other sidecars if that one fails.
+    """Sends requests to the sidecar that responded last, and to the forest's other sidecars if it fails.
 
     Thread-safe. Requests carry the `token`, and the `credentials` that identify the writer to Elasticsearch.
     """
@@ -80,7 +80,7 @@ class SidecarConnection:
 
     @property
     def address(self) -> str:
-        """The address of the sidecar that answered last."""
+        """The address of the sidecar that responded last."""
         config = self._configs[self._last]
         return f"{config.scheme}://{config.host}:{config.port}{config.path_prefix}"
 
@@ -169,7 +169,7 @@ class RemoteOwner:
     """Assigns articles through a sidecar; several threads may wait for responses at the same time.
 
     Requests without a response are repeated, possibly to another sidecar; assigned articles keep their roots.
-    `fields` are the fields of articles whose actions name no index.
+    `fields` apply to articles whose actions name no index.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class RemoteOwner:
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> None:
-        """Let a sidecar assign articles; raises `SidecarError` if none does."""
+        """Let a sidecar assign articles; raises `SidecarError` if no sidecar does."""
         body = b"".join(self._lines(each) for each in articles)
         # `is_backfill` is the same for all articles of a call.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}

@@ -37,17 +37,17 @@ _KINDS: dict[Any, tuple[str, str | None]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Naming:
-    """Names and help of a setting that cannot be derived from its field and default."""
+    """The parts of a setting's names and help that cannot be derived from its field and default."""
 
     # The heading above this setting and the following ones; None continues under the previous heading.
     heading: str | None = None
-    # None if the setting has no option, because every user of a machine can read command lines.
+    # None for a secret, which has no option: every user of a machine can read command lines.
     flag: str | None = _AS_NAMED
     # Environment variables of other commands, used in this order if the setting's own variable is not set.
     others: tuple[str, ...] = ()
     # The default to show in the help if the field's default is None.
     default: str = ""
-    # The placeholder for a value in the help; None uses the one of its type.
+    # The placeholder for a value in the help; None uses the placeholder of the value's type.
     metavar: str | None = None
 
 
@@ -160,7 +160,7 @@ def names_of(model: type[SettingGroup], *names: str) -> str:
 def as_toml(settings: SettingGroup) -> str:
     """Return settings as a TOML file; unset and secret settings become comments."""
     lines: list[str] = []
-    # This masks secrets.
+    # `model_dump` masks secrets.
     values = settings.model_dump(mode="json", exclude={"config"})
     for group, members in itertools.groupby(settings_of(type(settings)), lambda each: each.group):
         lines += [f"# {group}", ""]
@@ -182,8 +182,8 @@ class Cut(SettingGroup):
     """How classic and keywords segment texts into words: jieba, words (runs of letters and digits), or
     n-grams such as 3-grams."""
     dictionary: Path | None = None
-    """A file of words that jieba keeps whole: one a line, optionally with frequency and part of speech, as in
-    jieba's user dictionaries. A word with the frequency 0 is split."""
+    """A file of words that jieba keeps whole: one per line, optionally with frequency and part of speech, as
+    in jieba's user dictionaries. A word with the frequency 0 is split."""
 
 
 class Fingerprinting(Cut):
@@ -193,7 +193,7 @@ class Fingerprinting(Cut):
     """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file (an object of words and
     their weights, or the output of `esdedup weights`)."""
     stop_words: Path | None = None
-    """A file of words whose weight is 0, one a line."""
+    """A file of words whose weight is 0, one per line."""
     token_hash: Annotated[str | None, Naming(default="murmur3")] = None
     """How classic and keywords hash words: murmur3, crc32, python2, times33."""
     zero_bit: Annotated[int | None, Naming(default="0")] = Field(default=None, ge=0, le=1)
@@ -235,12 +235,12 @@ class Fingerprinting(Cut):
         words = self.model_dump(include=_ABOUT_WORDS, exclude_none=True)
         if words and profile.agreement is not None:
             raise SettingError(
-                f"{names_of(type(self), next(iter(words)))} goes with the profiles classic and keywords, "
-                f"not with {profile.name}"
+                f"{names_of(type(self), next(iter(words)))} applies to the profiles classic and keywords, "
+                f"not to {profile.name}"
             )
         if self.keywords is not None and profile.representation != "keywords":
             called = names_of(type(self), "keywords")
-            raise SettingError(f"{called} goes with the profile keywords, not with {profile.name}")
+            raise SettingError(f"{called} applies to the profile keywords, not to {profile.name}")
         return with_words(profile, **words).with_changes(
             keyword_count=self.keywords,
             max_distance_bits=self.max_distance_bits,

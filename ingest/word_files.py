@@ -33,7 +33,7 @@ def with_words(
 ) -> Profile:
     """Return a profile that segments, weighs or hashes words differently; None keeps the profile's choice.
 
-    `stop_words` is a file with a word a line. Raises `SettingError`, also if the profile uses no words.
+    `stop_words` is a file with one word per line. Raises `SettingError`, also if the profile uses no words.
     """
     weighting = None if weights is None else read_weights(weights)
     if stop_words is not None:
@@ -50,7 +50,7 @@ def with_words(
 
 
 def read_weights(weights: str) -> Weighting:
-    """Return the weighting with this name, or the weighting that uses the table in this file.
+    """Return the weighting of the given name, or the weighting by the table in the given file.
 
     A table is a JSON object of words and their weights, where all other words have the weight 0; or an object
     with such a table under ``words`` and the weight of other words under ``default``. Raises `SettingError`.
@@ -94,17 +94,17 @@ def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | None:
-    """Return the segmenter with this name, or jieba with this user dictionary; None if neither is given."""
+    """Return the segmenter of the given name, or jieba with the given user dictionary; None for neither."""
     segmenter = None if name is None else get_segmenter(name)
     if dictionary is None:
         return segmenter
     if segmenter not in {None, JIEBA}:
-        raise SettingError(f"a dictionary goes with the segmenter jieba, not with {name}")
+        raise SettingError(f"a dictionary applies to the segmenter jieba, not to {name}")
     return Jieba(Dictionary.of_lines(_lines(dictionary), name=str(dictionary)))
 
 
 def words_never_cut(profile: Profile) -> list[str]:
-    """Return a line for each file with words that have no effect, because the segmenter never yields them."""
+    """Return a message for each file with words that have no effect, as the segmenter never yields them."""
     segmenter, weighting = profile.segmenter, profile.weighting
     lines = []
     if isinstance(weighting, StopWords):
@@ -116,7 +116,7 @@ def words_never_cut(profile: Profile) -> list[str]:
 
 
 def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
-    """Return a line about the words in a dictionary that the segmenter never yields, if there are any."""
+    """Return a message about a dictionary's words that the segmenter never yields, or an empty list."""
     if not isinstance(segmenter, Jieba) or segmenter.dictionary is None:
         return []
     words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
@@ -173,7 +173,7 @@ def count_words(
 
 
 def written_weights(table: WordTable, *, articles: int) -> str:
-    """Return a table in the format of `read_weights`, one word a line, made from `articles` articles."""
+    """Return a table in the format of `read_weights`, one word per line, made from `articles` articles."""
     words = {word: table.weight(word) for word in sorted(table.words)}
     content = {"default": table.default, "articles": articles, "words": words}
     return json.dumps(content, ensure_ascii=False, indent=0) + "\n"

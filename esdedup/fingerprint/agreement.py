@@ -23,20 +23,20 @@ class Agreement:
     excerpt of the other. Lengths are in units: a word or number has 2, an East Asian character 1.
 
     Raises:
-        SettingError: A share is outside 0 to 1, or a number below 1.
+        SettingError: A share is not from 0 to 1, or a number is below 1.
     """
 
     # The resemblance (inclusive) that long texts need.
     resemblance: float = RESEMBLANCE
     # Short texts need more, by this share of the difference to 1. The whole excess is needed if the shorter
-    # text has at most `short_units`; beyond that, it is inversely proportional to the shorter text's length.
+    # text has at most `short_units`; above, the excess is inversely proportional to that text's length.
     short_excess: float = 0.25
     short_units: int = 60
     # To join a cluster, a text needs shares with the root that are lower by this amount.
     root_slack: float = 0.05
     # A text also joins if it agrees with a member, has at least this resemblance with it, and resembles the
-    # root at most `member_slack` less than long texts need. That is still more than half, despite the
-    # error of the estimate, so that no chain of members leads to another story.
+    # root at most `member_slack` less than long texts need. Even with the error of the estimate, that
+    # resemblance is more than half, so no chain of members leads to another story.
     member_resemblance: float = 0.95
     member_slack: float = 0.1
     # A later version of an article joins its cluster, even with different figures, if it has these shares of
@@ -62,14 +62,14 @@ class Agreement:
     form_run_share: float = 1 / 64
     form_balance: float = 2 / 3
     form_figure_share: float = 0.2
-    # Last year's notice, partly rewritten, has different figures, and may have an additional line. So if the
+    # A notice reissued after a year has different figures, and may have an additional line. So if the
     # balance is at least `reissue_balance`, the product of the share of figures that differ and the share of
     # runs that only the smaller text has is at most `reissue_difference`.
     reissue_balance: float = 0.5
     reissue_difference: float = 0.015
     # A form that is filled in for another person has different names, and perhaps the same figures. Texts are
-    # the same form if they are not short and have a resemblance of `name_resemblance`; if at least `names`
-    # repeated words are replaced wherever they occur (one word, if a figure differs too); and if `name_words`
+    # the same form if they are not short, and their resemblance is at least `name_resemblance`; if at least
+    # `names` repeated words are replaced throughout (one word, if a figure differs too); and if `name_words`
     # to `most_name_words` words differ altogether. Each replaced word accounts for at most `name_runs` runs.
     # At most `other_repeated` words of both texts are repeated in only one text, and one text is at most
     # `other_words` words longer than the names explain.
@@ -87,7 +87,7 @@ class Agreement:
     contained_units: int = 40
     # The minimum size (inclusive) of an excerpt, as a share of the other text.
     excerpt_share: float = 0.47
-    # The same limits for a part, which may be smaller than an excerpt, but not too short.
+    # The minimum contained share, size and units of a part, which may be smaller than an excerpt.
     part_contained: float = 0.88
     part_share: float = 0.3
     part_units: int = 80
@@ -127,8 +127,8 @@ class Comparison:
     may_join: npt.NDArray[np.bool_]
     # Whether the smaller text is a part of the larger.
     is_part: npt.NDArray[np.bool_]
-    # The ways, as bits (`Way`), in which the first text may join a cluster, if the second is a near member of
-    # it, and if the second is its root.
+    # The ways, as bits (`Way`), in which the first text may join a cluster: `by_member` if the second text is
+    # a near member, and `to_root` if it is the root.
     by_member: npt.NDArray[np.uint8]
     to_root: npt.NDArray[np.uint8]
 
@@ -142,7 +142,7 @@ class Comparison:
 
 
 class Overlap(NamedTuple):
-    """Numbers of distinct features: in both texts, in the first text, and in the second text."""
+    """The numbers of distinct features in both texts, in the first text, and in the second text."""
 
     shared: int
     of_one: int
@@ -160,9 +160,9 @@ class Overlap(NamedTuple):
 
 
 def overlaps(one: tuple[ParsedTexts, Bools], other: tuple[ParsedTexts, Bools]) -> tuple[Overlap, Overlap]:
-    """Compute the exact values that sketches estimate, for two texts without their omitted passages.
+    """Return the overlaps, which sketches estimate, of two texts without their omitted passages.
 
-    Return the overlap in runs of tokens, and in figures, counting every occurrence.
+    The first overlap is in runs of tokens; the second is in figures, counting every occurrence.
     """
     (parsed, left_out), (parsed_other, left_out_of_other) = one, other
     ((runs, figures),) = parsed.core.overlap(

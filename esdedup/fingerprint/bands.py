@@ -8,7 +8,7 @@ concatenation of the bits in these ranges. Both layouts find all simhashes withi
 - `ARTICLES`: one of the two halves has at most one of 3 differing bits. So only two keys are stored, but a
   search also uses all keys within one bit.
 
-docs/lookup.md compares them with other layouts.
+docs/lookup.md compares these layouts with others.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class Layout:
     tables: tuple[tuple[BitRange, ...], ...]
     # A search uses the keys within this many bits of a simhash's own keys.
     asked_distance_bits: int = 0
-    # The bits of each digit of a term: 4 for hexadecimal digits; with 6, terms are shorter.
+    # The number of bits per digit of a term: 4 for hexadecimal digits; with 6, terms are shorter.
     digit_bits: int = 4
 
     def terms(self, simhashes: Iterable[int]) -> list[list[str]]:
@@ -68,7 +68,7 @@ class Layout:
 
     @functools.cached_property
     def key_bits(self) -> int:
-        """The number of bits of a term below the table's number."""
+        """The number of bits in a term after the table's number."""
         key_bits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables)
         return key_bits + -key_bits % 4
 
@@ -89,9 +89,9 @@ NODES = Layout(
     name="5choose2",
     tables=tuple(itertools.combinations(((0, 13), (13, 26), (26, 39), (39, 52), (52, 64)), 2)),
 )
-"""The layout of nodes that are searched for: a search needs few keys."""
+"""The layout of the forest's nodes: a search needs few keys."""
 ARTICLES = Layout(name="articles", tables=(((0, 32),), ((32, 64),)), asked_distance_bits=1, digit_bits=6)
-"""The layout of `bands` in articles: the fewest keys, in the shortest terms."""
+"""The layout of `bands` in articles: it needs the fewest keys, in the shortest terms."""
 
 
 def terms_around(fingerprint: int, term: str) -> list[str]:

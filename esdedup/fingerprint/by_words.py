@@ -39,7 +39,7 @@ class _WeighedWords:
     # The distinct words of the batch, and their hashes: uint64 ``(words,)``.
     words: list[str]
     hashes: npt.NDArray[np.uint64]
-    # The index of each entry's word, the number of occurrences in the entry, and their weight.
+    # The index of each entry's word in `words`, the number of its occurrences, and their total weight.
     rows: Ints
     counts: Ints
     weights: Ints
@@ -66,7 +66,7 @@ class ByWords:
         if len(words.rows):
             present, starts = np.unique(words.texts, return_index=True)
             hashes = words.hashes[words.rows]
-            # With flipped bits, all components have the opposite sign.
+            # Flipping the hashes and then the simhash sets the bits whose weights add up to zero.
             flip = np.uint64(2**64 - 1 if self._profile.zero_bit else 0)
             signatures[present] = flip ^ weighted_simhashes(flip ^ hashes, words.weights, starts)
             exists[present] = True
@@ -89,7 +89,7 @@ class ByWords:
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
     def passages(self, parsed: ParsedTexts, left_out: Bools) -> list[str]:
-        """Return the normalised passage of one text that is hashed: all of it or the longest sentence."""
+        """Return the normalised passage that is hashed for a text: the whole text or its longest sentence."""
         (passage,), (alphanumerics,), _ = self._represented(parsed, left_out)
         if self._is_whole_text:
             return [passage]
@@ -139,7 +139,7 @@ class ByWords:
         )
 
     def _heaviest(self, words: _WeighedWords) -> _WeighedWords:
-        """Keep each text's heaviest words, one entry per word; in a tie, the lower hash wins."""
+        """Keep each text's heaviest words, one entry per word; among equal weights, the lower hash wins."""
         (texts, rows), first, counts = np.unique(
             np.stack((words.texts, words.rows)), axis=1, return_index=True, return_counts=True
         )

@@ -10,7 +10,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
 from esdedup.text.parsed import ParsedTexts, PassageFilter
 
-# The maximum numbers of texts and characters that a thread holds at once; a character takes up to 30 bytes.
+# The maximum numbers of texts and characters that a thread holds at a time; a character takes up to 30 bytes.
 # Larger values are not faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 400_000
@@ -53,7 +53,7 @@ class ByHalves:
 
 
 class Fingerprinter:
-    """Computes fingerprints of one profile. Not thread-safe."""
+    """Computes fingerprints under one profile. Not thread-safe."""
 
     def __init__(self, profile: Profile, *, threads: int = 1) -> None:
         """Divide the texts of a batch between `threads`, which does not affect the results.

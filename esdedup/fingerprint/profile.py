@@ -60,7 +60,7 @@ class Profile:
     segmenter: Segmenter = JIEBA
     # Hashes words; not for "halves".
     token_hash: TokenHash = MURMUR3
-    # The bit of a simhash if the weights of words add up to zero, 0 or 1; not for "halves".
+    # The value of a simhash bit whose weights add up to zero, 0 or 1; not for "halves".
     zero_bit: int = 0
     # The maximum distance (inclusive) between near simhashes, 0 to 3.
     max_distance_bits: int = MAX_DISTANCE_BITS
@@ -68,8 +68,8 @@ class Profile:
     agreement: Agreement | None = None
     # The minimum number of letters and digits in a text with a fingerprint, from 1.
     min_letters: int = 6
-    # The maximum number of characters of a sentence that are hashed; for "halves", of words or East Asian
-    # characters; 1 to 65,535.
+    # The maximum number of characters of a sentence that are hashed; for "halves", the number of words or
+    # East Asian characters; 1 to 65,535.
     max_sentence_length: int = 2_000
     # The maximum number of characters of the visible text to fingerprint; from `min_letters` to 10,000,000.
     max_text_length: int = MAX_TEXT_LENGTH
@@ -102,7 +102,7 @@ class Profile:
                 allowed = f"at least {least}" if most == float("inf") else f"from {least} to {most:,}"
                 raise SettingError(f"{name} is {value}; it must be {allowed}")
 
-        # For "halves" the two are not comparable, since the length of a sentence counts words.
+        # For "halves" the two limits are not comparable, since `max_sentence_length` counts words.
         if self.representation != "halves" and self.max_sentence_length < self.min_letters:
             raise SettingError(
                 f"max_sentence_length is {self.max_sentence_length}; it must be at least min_letters, "
@@ -173,7 +173,7 @@ class Profile:
         max_text_length: int | None = None,
         keep_boilerplate: bool | None = None,
     ) -> "Profile":
-        """Return a copy of the profile; values of None are unchanged.
+        """Return a changed copy of the profile; None keeps a value.
 
         `resemblance` is the resemblance that long texts need to agree, 0.4 to 0.95; short texts need more.
 
@@ -184,7 +184,7 @@ class Profile:
         del changes["self"]
         if resemblance is not None:
             if self.agreement is None:
-                raise SettingError(f"a resemblance goes with the profile verified, not with {self.name}")
+                raise SettingError(f"a resemblance applies to the profile verified, not to {self.name}")
             if not LEAST_RESEMBLANCE <= resemblance <= MOST_RESEMBLANCE:
                 allowed = f"from {LEAST_RESEMBLANCE} to {MOST_RESEMBLANCE}"
                 raise SettingError(f"resemblance is {resemblance}; it must be {allowed}")
@@ -222,7 +222,7 @@ DEFAULT = PROFILES[DEFAULT_PROFILE]
 
 
 def get_profile(name: str | Profile) -> Profile:
-    """Return the standard profile with a name, or the given profile.
+    """Return the standard profile of the given name, or the given profile.
 
     Raises:
         SettingError: There is no such profile.
@@ -235,5 +235,5 @@ def get_profile(name: str | Profile) -> Profile:
 
 
 def profile_labelled(label: str) -> Profile | None:
-    """Return the standard profile with a label, or None."""
+    """Return the standard profile with the given label, or None."""
     return next((profile for profile in PROFILES.values() if profile.label == label), None)

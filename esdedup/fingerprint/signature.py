@@ -1,4 +1,4 @@
-"""The signature of a text under the profile `verified`, which has all compared and stored fields.
+"""The signature of a text under the profile `verified`: all fields that are compared and stored.
 
 `core/src/signature.rs` computes and documents it; `core/src/forest/agreement.rs` compares signatures.
 """
@@ -71,7 +71,7 @@ class Fingerprints:
     # uint64 (n,): the content hash of each text; 0 if it has no letters or digits, has a fault, or is a
     # placeholder.
     content_hashes: npt.NDArray[np.uint64]
-    # str (n,): where the crate failed on each text, which is then treated as empty; "" if it did not fail.
+    # str (n,): the place where the crate failed on a text, which is then treated as empty; "" if none.
     faults: npt.NDArray[np.object_]
 
     @classmethod
@@ -109,7 +109,7 @@ class Fingerprints:
         return cls(**dict(zip(vars(parts[0]), map(np.concatenate, columns), strict=True)))
 
     def without(self, places: Sequence[int]) -> "Fingerprints":
-        """Return a copy without the fingerprints and content hashes of the texts at some positions."""
+        """Return a copy without the fingerprints and content hashes of the texts at these positions."""
         if not places:
             return self
         kept = np.ones(len(self.exists), bool)

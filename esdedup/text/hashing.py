@@ -28,9 +28,9 @@ def crc32(token: bytes) -> int:
 
 
 def python2(token: bytes) -> int:
-    """Return the `hash` of a string in 64-bit Python 2, unsigned: h * 1000003 ^ c over its characters.
+    """Return the `hash` of a string in 64-bit Python 2, unsigned: h * 1000003 ^ c over the characters.
 
-    This is the hash of a `unicode` object, the type of words that segmenters returned. A `str` of UTF-8 has a
+    This is the hash of a `unicode` object, the type of word that segmenters returned. A `str` in UTF-8 has a
     different hash, unless it is ASCII.
     """
     characters = token.decode()
@@ -89,8 +89,8 @@ class TokenHash:
         """Return the 64-bit hash of each word, uint64 ``(n,)``.
 
         A hash with fewer bits is extended by the finalizer of MurmurHash3, a permutation of 64-bit numbers in
-        which every output bit depends on every input bit. So different hashes stay different. With zeros as
-        the missing bits, these bits would be equal in all fingerprints.
+        which every output bit depends on every input bit, so different hashes stay different. If the missing
+        bits were zeros, they would be equal in all fingerprints.
 
         Raises:
             SettingError: The function did not return an integer of `bits` bits.
@@ -120,7 +120,7 @@ TOKEN_HASHES = {
 
 
 def get_token_hash(name: str) -> TokenHash:
-    """Return the hash with a name.
+    """Return the hash of the given name.
 
     Raises:
         SettingError: There is no such hash.

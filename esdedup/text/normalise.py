@@ -18,7 +18,7 @@ from esdedup import _core
 def visible_text(raw: str) -> str:
     """Return the visible text of a raw text, which is the text that is fingerprinted.
 
-    This is not idempotent: in the result, `&lt;p&gt;` has become the text `<p>`.
+    This is not idempotent: it turns `&lt;p&gt;` into the text `<p>`, which a second call would remove.
     """
     return visible_beginning(raw, max_length=sys.maxsize)
 

@@ -19,7 +19,7 @@ from esdedup.text.left_out import LeftOut, Span
 # The hash of characters (see `_core.parse`); benchmarks try other hashes.
 _CHARACTER_HASH: tuple[int, int] | None = None
 
-# A headline has five words or ten East Asian characters; a shorter title may be that of a regular column.
+# A headline has at least five words or ten East Asian characters; a shorter title may name a regular column.
 _HEADLINE_UNITS = 10
 _LONGEST_HEADLINE = 500
 
@@ -46,7 +46,7 @@ class Passages:
     # bool (n,): whether each passage ends like a sentence of running text, and not like a headline, menu item
     # or teaser; or is one of several rows of a label and a value.
     are_prose = _column(2, np.bool_)
-    # bool (n,): whether each has a number outside of dates and times; False for long sentences of prose.
+    # bool (n,): whether each has a number outside dates and times; False for long sentences of prose.
     have_figures = _column(3, np.bool_)
     # int64 (n,): the position in the batch of each passage's text, non-decreasing.
     texts = _column(4, np.int64)
@@ -82,7 +82,7 @@ class ParsedTexts:
     ) -> "ParsedTexts":
         """Parse raw texts; see `_core.parse`.
 
-        With `keep_text`, the normalised texts are kept, to extract words or to show passages.
+        With `keep_text`, the normalised texts are kept, so words can be extracted and passages shown.
         """
         return cls(
             _core.parse(

@@ -14,7 +14,7 @@ from esdedup.text.normalise import normal_form
 MAX_GRAM_LENGTH = 64
 """The maximum length of n-grams."""
 
-# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba splits them at these places, except
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba splits them at the signs, except
 # for two words in its dictionary.
 _WHOLE = frozenset({"c#", "c++"})
 _COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
@@ -30,7 +30,7 @@ _PART_OF_SPEECH = re.compile(
     "v[dginq]?|w|x|y|zg?"
 )
 _MAX_FREQUENCY = 2**31 - 1
-# The maximum length of a word. jieba takes minutes for 60,000 characters, such as a line of a wrong file.
+# The maximum length of a word: jieba takes minutes for a line of 60,000 characters from some other file.
 _MAX_LENGTH = 256
 
 
@@ -45,7 +45,7 @@ class Segmenter(Protocol):
         """Divide normalised text into words. Words without letters and digits are ignored."""
 
     def can_yield(self, word: str) -> bool:
-        """Return whether `cut` returns a word, given in normal form, for some text."""
+        """Return whether `cut` can return this word, which is in normal form."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Jieba:
         return [part for word in words for part in self._parts(word) if part]
 
     def can_yield(self, word: str) -> bool:
-        """Return whether `cut` returns a word for some text.
+        """Return whether `cut` can return this word.
 
         jieba chooses the most likely sequence of dictionary words. If that sequence splits the word, jieba
         splits it in every context. jieba guesses words (by a hidden Markov model) only from the remaining
@@ -173,7 +173,7 @@ class Jieba:
 
     @functools.cached_property
     def _cut(self) -> Callable[[str, bool], list[str]]:
-        """A function that divides a text; its second argument is whether to guess words in no dictionary."""
+        """A function that divides a text; its second argument says whether to guess unknown words."""
         # Imported on first use, since unpacking the dictionary takes 0.16 s and most commands do not need it.
         import rjieba
 
@@ -201,7 +201,7 @@ class UnicodeWords:
         return _core.words(text)
 
     def can_yield(self, word: str) -> bool:
-        """Return whether `cut` returns a word for some text."""
+        """Return whether `cut` can return this word."""
         return self.cut(word) == [word]
 
 
@@ -236,7 +236,7 @@ class NGrams:
         return [letters[at : at + self.size] for at in range(len(letters) - self.size + 1)]
 
     def can_yield(self, word: str) -> bool:
-        """Return whether `cut` returns a word for some text of at least `size` letters and digits."""
+        """Return whether `cut` can return this word from a text of at least `size` letters and digits."""
         return len(word) == self.size and self.cut(word) == [word]
 
 
@@ -279,7 +279,7 @@ class CustomSegmenter:
         return words
 
     def can_yield(self, word: str) -> bool:
-        """Return whether `cut` returns a word if the text has no other word."""
+        """Return whether `cut` leaves this word whole if it is the entire text."""
         return self.cut(word) == [word]
 
 
@@ -288,7 +288,7 @@ UNICODE_WORDS = UnicodeWords()
 
 
 def get_segmenter(name: str) -> Segmenter:
-    """Return the segmenter with a name: jieba, words, or n-grams such as 3-grams.
+    """Return the segmenter of the given name: jieba, words, or n-grams such as 3-grams.
 
     Raises:
         SettingError: There is no such segmenter.
@@ -303,7 +303,7 @@ def get_segmenter(name: str) -> Segmenter:
 
 
 def segmenter_named(name: str) -> Segmenter | None:
-    """Return the segmenter with a name, or None."""
+    """Return the segmenter of the given name, or None."""
     for segmenter in (JIEBA, UNICODE_WORDS):
         if name == segmenter.name:
             return segmenter

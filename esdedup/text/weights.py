@@ -24,12 +24,12 @@ class Weighting(Protocol):
         """The name in a profile's label; different weightings must have different names."""
 
     def weight(self, word: str) -> float:
-        """Return the weight of a word, which has a letter or digit: 0, or from 0.000001 to 1,000,000."""
+        """Return the weight of a word with a letter or digit: 0, or from 0.000001 to 1,000,000."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TfIdf:
-    """Inverse document frequencies from jieba's table; words that are not in it have the median."""
+    """Inverse document frequencies from jieba's table; words that are not in the table have the median."""
 
     name: str = "tf-idf"
 
@@ -62,7 +62,7 @@ class WordTable:
         """Create a table from a copy of `weights`.
 
         Args:
-            weights: By word; 0, or from 0.000001 to 1,000,000, so that their sums are exact.
+            weights: Weights by word: 0, or from 0.000001 to 1,000,000, so that sums are exact.
             default: The weight of all other words, in the same range.
 
         Raises:
@@ -127,7 +127,7 @@ class StopWords:
 
     @functools.cached_property
     def name(self) -> str:
-        """The name of the weighting of other words, and a hash of the words without weight."""
+        """The name of the other words' weighting, and a hash of the words without weight."""
         words = "".join(f"{word}\n" for word in self.words)
         return f"{self.weighting.name} without {murmur64(words.encode()):016x}"
 

@@ -169,11 +169,11 @@ def test_custom_weights_change_features_and_profile(run: Run, tmp_path: Path) ->
     [
         (["cluster", "none.jsonl"], "cannot read none.jsonl"),
         (["cluster", "-", "--profile", "nonsense"], "no profile 'nonsense'"),
-        (["cluster", "-", "--keywords", "5"], "--keywords goes with"),
+        (["cluster", "-", "--keywords", "5"], "--keywords applies to"),
         (["cluster", "-", "--profile", "keywords", "--keywords", "0"], "Invalid value for '--keywords'"),
         (["similar", "--index", "news", "--id", "1", "--profile", "classic"], "require --text"),
         (["similar", "--index", "news", "--id", "1", "--forest", "other"], "require --text"),
-        (["cluster", "-", "--weights", "tf"], "--weights goes with"),
+        (["cluster", "-", "--weights", "tf"], "--weights applies to"),
         (["cluster", "-", "--retention-days", "2"], "--retention-days requires --time-field"),
         (["cluster", "-", "--profile", "classic", "--weights", "none.json"], "neither tf-idf nor tf"),
         (["cluster", "-", "--output", "no/such/dir"], "cannot write"),
@@ -448,11 +448,14 @@ def test_a_higher_resemblance_threshold_gives_more_clusters(run: Run, tmp_path: 
         (["weights", "-", "--min-articles", "0"], "Invalid value for '--min-articles'"),
         (["weights", "-", "--segmenter", "spaces"], "no segmenter 'spaces'"),
         (["weights", "-", "--dictionary", "none"], "cannot read none"),
-        (["weights", "-", "--segmenter", "words", "--dictionary", "news"], "goes with the segmenter jieba"),
+        (["weights", "-", "--segmenter", "words", "--dictionary", "news"], "applies to the segmenter jieba"),
         (["weights", "-", "--min-articles", "1", "--output", "no/such/dir"], "cannot write"),
         (["weights"], "FILE"),
-        (["cluster", "-", "--segmenter", "words"], "--segmenter goes with the profiles classic and keywords"),
-        (["cluster", "-", "--stop-words", "x"], "--stop-words goes with"),
+        (
+            ["cluster", "-", "--segmenter", "words"],
+            "--segmenter applies to the profiles classic and keywords",
+        ),
+        (["cluster", "-", "--stop-words", "x"], "--stop-words applies to"),
         (["cluster", "-", "--profile", "classic", "--token-hash", "md5"], "no hash 'md5'"),
         (["cluster", "-", "--max-distance-bits", "4"], "Invalid value for '--max-distance-bits'"),
         (
@@ -461,7 +464,7 @@ def test_a_higher_resemblance_threshold_gives_more_clusters(run: Run, tmp_path: 
         ),
         (["cluster", "-", "--resemblance", "0.96"], "'--resemblance': Input should be less than or equal to"),
         (["cluster", "-", "--resemblance", "nan"], "Invalid value for '--resemblance'"),
-        (["cluster", "-", "--profile", "classic", "--resemblance", "0.7"], "goes with the profile verified"),
+        (["cluster", "-", "--profile", "classic", "--resemblance", "0.7"], "applies to the profile verified"),
     ],
 )
 def test_usage_errors_of_word_options_exit_with_2(run: Run, arguments: list[str], message: str) -> None:

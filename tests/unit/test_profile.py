@@ -48,7 +48,7 @@ def test_labels_do_not_change() -> None:
         (VERIFIED, 0.39, "resemblance is 0.39; it must be from 0.4 to 0.95"),
         (VERIFIED, 0.96, "resemblance is 0.96"),
         (VERIFIED, float("nan"), "resemblance is nan"),
-        (CLASSIC, 0.7, "a resemblance goes with the profile verified, not with classic"),
+        (CLASSIC, 0.7, "a resemblance applies to the profile verified, not to classic"),
     ],
 )
 def test_an_invalid_resemblance_is_refused(profile: Profile, resemblance: float, message: str) -> None:

@@ -126,12 +126,12 @@ def test_lists_and_sizes_are_parsed(loaded: Load) -> None:
         ({"profile": "nice"}, "there are classic, keywords, verified"),
         (
             {"stop_words": "x"},
-            "--stop-words (ESDEDUP_SIDECAR_STOP_WORDS) goes with the profiles classic and keywords, not with "
+            "--stop-words (ESDEDUP_SIDECAR_STOP_WORDS) applies to the profiles classic and keywords, not to "
             "verified",
         ),
         (
             {"keywords": "9"},
-            "--keywords (ESDEDUP_SIDECAR_KEYWORDS) goes with the profile keywords, not with verified",
+            "--keywords (ESDEDUP_SIDECAR_KEYWORDS) applies to the profile keywords, not to verified",
         ),
         ({"profile": "classic", "stop_words": "/nowhere"}, "cannot read /nowhere: No such file"),
         ({"profile": "classic", "weights": "/nowhere"}, "neither tf-idf nor tf, nor a file"),

@@ -371,5 +371,5 @@ def test_unreadable_word_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("\nnew york\n")
     with pytest.raises(SettingError, match=r"words:2: 'york' is not a part of speech .* one word per line"):
         with_words(CLASSIC, dictionary=tmp_path / "words")
-    with pytest.raises(SettingError, match="a dictionary goes with the segmenter jieba, not with 2-grams"):
+    with pytest.raises(SettingError, match="a dictionary applies to the segmenter jieba, not to 2-grams"):
         with_words(CLASSIC, segmenter="2-grams", dictionary=tmp_path / "words")

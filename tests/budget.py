@@ -1,7 +1,7 @@
 """Print the files and lines of each package; fail if they exceed the budget in ARCHITECTURE.md.
 
 `make static` runs ``python -m tests.budget``. Raise a budget in the commit that needs more, and say why.
-Test names of more than nine words fail as well.
+It also fails if the name of a test has more than nine words.
 """
 
 import ast
@@ -30,7 +30,7 @@ _NOT_CODE = {
 class Size:
     files: int = 0
     lines: int = 0
-    # Without docstrings, comments and blank lines.
+    # Lines other than docstrings, comments and blank lines.
     code: int = 0
 
     def __add__(self, other: "Size") -> "Size":
@@ -89,11 +89,9 @@ def main() -> int:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     budgets = {row["package"]: (_number(row["files"]), _number(row["lines"])) for row in _ROW.finditer(text)}
     total_budget = _TOTAL.search(text)
-    assert total_budget is not None, "ARCHITECTURE.md states no total"
+    assert total_budget is not None, "ARCHITECTURE.md states no total budget"
     counted = sizes()
-    failures = [
-        f"{package}: ARCHITECTURE.md has no budget for it" for package in counted.keys() - budgets.keys()
-    ]
+    failures = [f"ARCHITECTURE.md has no budget for {package}" for package in counted.keys() - budgets.keys()]
     for package, size in sorted(counted.items()):
         files, lines = budgets.get(package, (0, 0))
         # The crate is measured in lines of code, since its files also contain tests and long comments.

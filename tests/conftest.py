@@ -35,8 +35,8 @@ LONG_FILES = (
     "test_sidecar_entry_points",
 )
 
-# Parameters that make no difference to a result: profile, look-up of nodes, whether a server goes silent,
-# shards of many articles, time zone, and the window and language of a browser.
+# Except in `make nightly`, a test runs with only one combination of the parameters `_WAYS`, because they make
+# no difference to its result. Tests in the folders `_IN_ALL_WAYS` always run with all combinations.
 _WAYS, _IN_ALL_WAYS = {"profile", "lookup", "is_away", "corpus", "zone", "window"}, {"contract", "unit"}
 
 # Resources that the main process holds until all worker processes have exited.
@@ -68,10 +68,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if exploring.EFFORT <= 1:
-        by_night = {item for item in items if item.get_closest_marker("night")}
-        by_night |= set(items).difference(_in_one_way_each(items))
-        config.hook.pytest_deselected(items=list(by_night))
-        items[:] = [item for item in items if item not in by_night]
+        nightly = {item for item in items if item.get_closest_marker("night")}
+        nightly |= set(items).difference(_in_one_way_each(items))
+        config.hook.pytest_deselected(items=list(nightly))
+        items[:] = [item for item in items if item not in nightly]
     for item in items:
         if "elasticsearch_url" in getattr(item, "fixturenames", ()):
             item.add_marker("node")
@@ -82,8 +82,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _in_one_way_each(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield each test once for each combination of its parameters other than `_WAYS`.
 
-    The values of `_WAYS` are chosen by the test's name, so that every value occurs in some test. Unit and
-    contract tests run with all values; in `make nightly`, all tests do.
+    A hash of the test's name chooses the values of `_WAYS`, so they vary between tests. Unit and contract
+    tests run with all values.
     """
     ways: dict[str, dict[tuple[str, ...], list[pytest.Item]]] = {}
     for item in items:

@@ -204,7 +204,7 @@ FORGED = [
     ],
 )
 def test_updates_cannot_set_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
-    """Elasticsearch merges an update into the article, so a root in the update would replace the forest's."""
+    """Elasticsearch merges an update into the article, so its root would replace the assigned one."""
 
     def of_forest(source: Any) -> Any:
         sent = {"_op_type": "update", "_id": "1", "_source": source}
@@ -325,7 +325,7 @@ def test_lone_roots_are_stable_and_distinct() -> None:
     assert len({*roots, lone_root("news", None, nonce="b")}) == len(roots) + 1
 
 
-def test_an_alias_and_its_index_give_equal_origins() -> None:
+def test_an_alias_and_its_index_give_articles_equal_origins() -> None:
     def origin(given: str, own: str) -> int:
         action = {"_index": given, "_id": "1", "text": "x"}
         return article_action(action, dataclasses.replace(INDEX, name=own)).origin

@@ -26,7 +26,7 @@ RULES = Agreement()
 def signature(
     changed: int = 0, *, units: int = 10_000, runs: int = 1_000, figures: int = 0, odd_bits: int = 0
 ) -> np.ndarray:
-    """Make a signature that differs from the default in `changed` bins and `odd_bits` of its sketches."""
+    """Make a signature with `changed` bins in its sketch and `odd_bits` in its figure sketch."""
     codes = np.ones(BINS, np.uint64)
     codes[:changed] = 2
     made = np.zeros(1, SIGNATURE)
@@ -59,17 +59,17 @@ def test_the_threshold_is_inclusive(units: int) -> None:
 @pytest.mark.parametrize(
     ("changed", "units", "runs", "agree", "may_join", "is_part"),
     [
-        # Half as long as the other text, and wholly contained in it: a resemblance of 0.51.
+        # The excerpt is one half of the other text: a resemblance of 0.51.
         (83, 500, 500, True, True, True),
         (83, 40, 500, True, True, False),
         (83, 39, 500, False, False, False),
-        # The other text contains 0.93, 0.91, 0.89, 0.878 and 0.87 of the excerpt; a part needs 0.88.
+        # The other text contains 93, 91, 89, 87.8 and 87 % of the excerpt; a part needs 88 %.
         (94, 500, 500, True, True, True),
         (96, 500, 500, False, True, True),
         (99, 500, 500, False, True, True),
         (100, 500, 500, False, True, False),
         (101, 500, 500, False, False, False),
-        # Less than half as long as the other text.
+        # The excerpt is less than half as long as the other text.
         (92, 500, 470, True, True, True),
         (92, 500, 469, False, True, True),
         (104, 500, 420, False, True, True),
@@ -172,7 +172,7 @@ FILLED_IN = {
 
 
 @pytest.mark.parametrize("language", FORMS)
-def test_forms_of_different_people_differ_and_corrections_agree(language: str) -> None:
+def test_forms_for_different_people_differ_but_corrections_agree(language: str) -> None:
     names, places = FILLED_IN[language]
     form = FORMS[language]
 
@@ -240,7 +240,7 @@ def damaged(runs: int) -> np.ndarray:
     return np.array([((0,) * 9, (0,) * WORDS, 0, 0, 0, 0, runs, 0, 0, 0)], SIGNATURE)
 
 
-# Stored counts from 32,768 to 33,791 never occur: they would decode to less than 32,767 does.
+# Stored counts from 32,768 to 33,791 never occur: they would decode to numbers below 32,767.
 @example(damaged(2), damaged(32_768), RULES)
 @given(
     signatures, signatures, st.sampled_from([RULES, Agreement(resemblance=0.4), Agreement(resemblance=0.95)])
@@ -338,7 +338,7 @@ def test_the_next_issue_of_a_table_stays_separate(count: int) -> None:
     assert joined <= 1
 
 
-def test_small_changes_add_up_to_at_most_half() -> None:
+def test_a_chain_of_versions_eventually_gets_a_new_root() -> None:
     further = 0
     for seed in range(10):
         # Each version replaces eight of 400 words: a resemblance of 0.96 to the previous version.
@@ -355,7 +355,7 @@ def test_small_changes_add_up_to_at_most_half() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 80, 160])
-def test_excerpt_and_story_join_in_either_order(start: int) -> None:
+def test_an_excerpt_and_its_story_join_in_either_order(start: int) -> None:
     found = []
     for seed in range(40):
         story = words(400, seed)
@@ -376,7 +376,7 @@ def test_an_excerpt_of_the_longest_text_joins_it() -> None:
     assert rule([story], [story[10_000:70_000]]) is Rule.PART
 
 
-def test_two_disjoint_halves_join_their_root() -> None:
+def test_both_halves_of_a_text_join_its_root() -> None:
     found = []
     for seed in range(20):
         story = words(400, seed)
@@ -412,7 +412,7 @@ def test_a_round_up_joins_at_most_two_stories() -> None:
 
 
 def with_others(text: list[str], share: float, seed: int) -> list[str]:
-    """Keep the first `share` of the words of a text, and replace the rest."""
+    """Return the text with all words replaced except the first `share` (0 to 1) of them."""
     kept = round(len(text) * share)
     return text[:kept] + words(len(text) - kept, seed)
 
@@ -420,7 +420,7 @@ def with_others(text: list[str], share: float, seed: int) -> list[str]:
 @pytest.mark.parametrize(
     ("kept", "resemblance", "together"),
     [
-        # Keeping 0.7 of the words gives a resemblance of 0.54; keeping 0.95 gives 0.9.
+        # Keeping 70 % of the words gives a resemblance of 0.54; keeping 95 % gives 0.9.
         (0.7, None, False),
         (0.7, 0.4, True),
         (0.95, None, True),

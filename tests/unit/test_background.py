@@ -25,7 +25,7 @@ from esdedup.node.distribution import DEFAULT_VERSION, full_version, install, kn
 
 @pytest.fixture
 def foreign() -> Iterator[psutil.Process]:
-    """Yield a process for forged files to name; some of its arguments are those of esdedup's processes."""
+    """Yield a process that esdedup did not start, with some arguments of esdedup's own."""
     command = [sys.executable, "-c", "import time; time.sleep(600)", "serve", "esdedup.node.server"]
     started = subprocess.Popen(command)
     yield psutil.Process(started.pid)
@@ -94,8 +94,8 @@ def test_a_process_gets_sigterm_when_the_watched_process_exits(foreign: psutil.P
             process.kill()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no users")
-def test_a_file_writable_by_others_is_ignored(tmp_path: Path, foreign: psutil.Process) -> None:
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no user ids")
+def test_a_file_writable_by_other_users_is_refused(tmp_path: Path, foreign: psutil.Process) -> None:
     for name, stop in (("cluster.json", node.stop), ("sidecar.json", stop_sidecar)):
         forge(tmp_path / name, foreign)
         (tmp_path / name).chmod(0o666)
@@ -134,7 +134,7 @@ def serving(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def publish(folder: Path, name: str, version: str, *, needs: str = "") -> None:
-    """Put an artifact into a repository."""
+    """Write an artifact to a Maven repository."""
     group, artifact = name.split(":")
     place = folder / group.replace(".", "/") / artifact / version
     place.mkdir(parents=True)
@@ -198,7 +198,7 @@ def test_jars_with_the_right_checksums_are_installed(
     assert "modulename" not in (home / "modules/transport-netty4/plugin-descriptor.properties").read_text()
 
 
-def test_the_package_has_checksums_of_all_default_versions() -> None:
+def test_the_package_has_checksums_for_all_default_versions() -> None:
     for name in ("8.19", "9"):
         version = full_version(name)
         sums = known_sums(version)

@@ -1,4 +1,4 @@
-"""Batches are limited in number, size and time, lose no items, and are assigned one batch ahead."""
+"""Batches are limited by count, size and flush interval, lose no items, and are assigned one batch ahead."""
 
 import asyncio
 import itertools
@@ -30,7 +30,7 @@ def no_size(_: object) -> int:
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
-def test_batches_are_limited_in_number_and_size(flush_interval_s: float | None) -> None:
+def test_batches_are_limited_by_item_count_and_size(flush_interval_s: float | None) -> None:
     def sizes(items: list[int], most: int) -> list[list[int]]:
         found = batches(items, most=most, size_of=int, flush_interval_s=flush_interval_s)
         return [each for each in found if each]
@@ -46,7 +46,7 @@ def test_batches_are_limited_in_number_and_size(flush_interval_s: float | None) 
     assert sizes([], 2) == []
 
 
-def test_an_empty_list_precedes_a_wait() -> None:
+def test_an_empty_list_is_yielded_before_a_wait() -> None:
     may_go_on = threading.Event()
 
     def items() -> Iterator[int]:
@@ -164,7 +164,7 @@ async def test_an_error_is_raised_after_the_preceding_batches(flush_interval_s: 
         await anext(stream)
 
 
-def test_a_reader_that_stops_leaves_no_task() -> None:
+def test_closing_the_stream_leaves_no_task() -> None:
     ended = []
 
     async def endless() -> AsyncIterator[int]:
@@ -218,7 +218,7 @@ def test_the_size_of_articles_limits_batches(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Assigning:
-    """A fake forest that gives each article its text as root, and raises an error at the text `fails`."""
+    """A fake forest that gives each article its text as root, and raises an error for the text "fails"."""
 
     def __init__(self) -> None:
         self.given: list[str] = []

@@ -105,7 +105,7 @@ def test_every_benchmark_can_be_imported() -> None:
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
-# This is not checked in other documents, whose decimals are thresholds, or bounds that tests check.
+# In documents checked only for `FIGURE`, decimals are thresholds, or bounds that tests check.
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d{2,}(?![\d.])")
 QUOTING = {
     ROOT / "README.md": (FIGURE, DECIMAL),
@@ -212,7 +212,7 @@ def test_scores_equal_those_of_the_labels_script(
     roots: dict[str, str | None] = {
         article: draw.choice((None, str(draw.randrange(len(ids) // size)))) for article in ids
     }
-    # Give half of the labelled pairs one root. Sort them, since the order of a set differs between processes.
+    # Give both articles of every second pair one root. Sort them, since a set's order differs per process.
     for one, other in list(map(sorted, labels_of(name)))[::2]:
         roots[one] = roots[other] = f"pair of {one}"
     assert ours(name, roots) == theirs(shared, name, roots, tmp_path / "roots.jsonl")

@@ -200,7 +200,7 @@ def test_changes_with_larger_blocks_are_read() -> None:
 
 
 def test_common_rows_of_tables_are_kept() -> None:
-    """Such rows are left out of a page that shows only boilerplate, since a footer may contain a number."""
+    """They are left out if all other passages of the page are boilerplate: a footer may contain a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -249,7 +249,7 @@ def judged(stream: list[Page]) -> list[list[bool]]:
 
 
 def first_learned(stream: list[Page], passage: ModelPassage) -> int | None:
-    """Return how many pages keep a passage before it is first left out; None if it is never left out."""
+    """Return how many pages keep the passage before it is first left out, or None if it never is."""
     found = [
         is_left_out
         for (_, passages, *_), left_out in zip(stream, judged(stream), strict=True)
@@ -274,9 +274,9 @@ def site_page(number: int, article: str, *, site: str = "a.example", own_letters
     [
         ("a.example", (None, None), None, 5, [False, True, True, True]),
         ("a.example", ("b", "c"), None, 5, [False, True, True, True]),
-        # The pages are columns, which have a short title.
+        # Columns have short titles, which do not identify an article.
         ("a.example", ("b", "c"), "News in brief", 5, [False, True, True, True]),
-        # A new version of a live blog, and of an article at another address.
+        # The second page is a version of the same article, which has the same id or a long title.
         ("a.example", ("b", "b"), None, 5, [False] * 4),
         ("a.example", ("b", "c"), TITLE, 5, [False] * 4),
         # No item has dropped out, so this is a text with a new beginning.
@@ -321,7 +321,7 @@ def test_long_boilerplate_of_a_site_is_learned() -> None:
     assert first_learned(stream, LEGAL[0]) is None
 
 
-def test_pages_of_new_sites_count_before_they_are_learned() -> None:
+def test_pages_of_new_sites_count_before_their_block_ends() -> None:
     """A notice that fills most of a page is left out once two other pages have it."""
     whole, own = [False] * 4, [False, True, True, True]
     stream: list[Page] = [
@@ -450,7 +450,7 @@ def test_a_notice_that_fills_its_pages_is_learned() -> None:
 
 @pytest.mark.slow
 def test_both_ends_of_a_long_page_are_learned() -> None:
-    """The passages in between are filtered as on any other page."""
+    """Passages far from both ends are filtered, but not learned."""
     chance = np.random.default_rng(5)
     boilerplate = Boilerplate(block_pages=1)
     learning = boilerplate.filter

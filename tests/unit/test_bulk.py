@@ -25,7 +25,7 @@ Refuse = Callable[[list[str]], Exception | None]
 
 
 class Server:
-    """A fake client and server: stores articles unless `refuse` or `refuse_one` returns an error."""
+    """A fake client and server, which stores articles unless `refuse` or `refuse_one` returns an error."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -113,7 +113,7 @@ def test_one_article_that_fails_every_request_fails_alone(
     assert sum(pauses) < 10
 
 
-def test_articles_refused_with_a_large_one_are_resent(server: Server, pauses: list[float]) -> None:
+def test_articles_refused_with_a_large_article_are_resent(server: Server, pauses: list[float]) -> None:
     server.refuse_one = lambda ids, _: {"status": 429, "error": BREAKER} if CULPRIT in ids else None
     found = load(server, culprit_bytes=2_000_000)
     assert {name for name, refusal in found.items() if refusal is not None} == {CULPRIT}
@@ -259,7 +259,7 @@ def test_a_server_that_never_responds_is_logged(
 
 
 @pytest.mark.parametrize("final", [400, 404, 409, elastic_transport.TlsError("no certificate")])
-def test_permanent_errors_are_raised_at_once(answers: Answers, final: int | Exception) -> None:
+def test_permanent_errors_are_raised_immediately(answers: Answers, final: int | Exception) -> None:
     left = answers(final, 200)
     with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.TlsError)):
         patient(es).indices.refresh(index="news")

@@ -45,7 +45,7 @@ def vectors() -> list[dict[str, Any]]:
 
 
 def seen(text: str, max_length: int) -> dict[str, Any]:
-    """Return the results for a text in the format of a vector."""
+    """Return the results for a text in the format of `VECTORS`."""
     fingerprinter = Fingerprinter(dataclasses.replace(VERIFIED, max_text_length=max_length))
     found = fingerprinter.fingerprint([text])
     located = LocatedPassages.of(text, max_length=max_length)
@@ -163,7 +163,7 @@ def enriched(forest: InMemory | RemoteOwner) -> tuple[list[dict[str, Any]], list
     return list(actions), rejected, assigned
 
 
-def test_other_texts_keep_their_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_do_not_fail_keep_their_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [each["text"] for each in ARTICLES]
     found = Fingerprinter(VERIFIED, threads=2).fingerprint(texts)
     monkeypatch.undo()
@@ -192,7 +192,7 @@ def test_articles_with_failing_texts_are_rejected(monkeypatch: pytest.MonkeyPatc
     assert all("fingerprint" in action["_source"]["dedup"] for action in actions)
 
 
-def test_a_sidecar_rejects_the_same_articles() -> None:
+def test_a_sidecar_rejects_articles_with_failing_texts() -> None:
     sidecar = Sidecar(assigning=InMemory().assigning, max_body_bytes=10**6)
 
     class Connection:

@@ -1,4 +1,4 @@
-"""Data streams, which the embedded server lacks: tested with responses from Elasticsearch's manual."""
+"""Data streams; the embedded server lacks them, so the responses are from Elasticsearch's manual."""
 
 from typing import Any, cast
 

@@ -34,7 +34,7 @@ COPIED = (
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build both files from a copy, to leave the checkout unchanged; return their folder."""
+    """Build the wheel and the source distribution from a copy of the checkout; return their folder."""
     copy = tmp_path_factory.mktemp("checkout")
     ignored = shutil.ignore_patterns("__pycache__", "target", "*.so")
     for name in COPIED:

@@ -1,4 +1,4 @@
-"""Errors of the server are raised in the operation that made the request, by both kinds of client."""
+"""Blocking and async clients raise server errors in the operation that made the request."""
 
 import asyncio
 import dataclasses
@@ -42,7 +42,7 @@ Answers = Callable[..., list[str]]
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """Return a function that queues responses of a server, and returns the list of requests."""
+    """Return a function that queues server responses, and returns the list of requests."""
 
     def answers(*queue: tuple[int, Any] | Exception) -> list[str]:
         left, asked = list(queue), list[str]()
@@ -110,7 +110,7 @@ def test_further_searches_are_sent_with_the_first(answers: Answers) -> None:
     assert with_both_clients(lambda: carrying(never(), "news", BODY)) == 2 * [expected]
 
 
-def test_a_refusal_is_raised_in_the_outer_operation(answers: Answers) -> None:
+def test_a_refusal_of_combined_searches_reaches_the_operation(answers: Answers) -> None:
     def found() -> Requests[str]:
         try:
             yield from search("news", BODY)

@@ -249,7 +249,7 @@ WITH_INDICES: list[Callable[[Any], object]] = [
         (["demo", ""], "the name of an article index is empty"),
     ],
 )
-def test_maintenance_refuses_a_string_and_empty_names(
+def test_maintenance_refuses_a_bare_string_or_empty_names(
     operation: Callable[[Any], object], indices: Any, message: str
 ) -> None:
     with pytest.raises(SettingError, match=message):
@@ -282,7 +282,7 @@ def test_a_retention_of_zero_is_refused() -> None:
 
 def test_a_forest_is_not_an_index_of_articles() -> None:
     mapping = forest_index(meta={"format": 4})["mappings"]
-    # This holds even if the forest has the fields of articles.
+    # A forest is refused even if it has the fields of articles.
     mapping["properties"] |= article_index(Fields())["mappings"]["properties"]
     with pytest.raises(IndexNotReady, match="'esdedup-forest' is a forest, which holds no articles"):
         check_mappings({"esdedup-forest": mapping}, Fields())

@@ -203,7 +203,7 @@ def client_for(taker: Callable[..., Any]) -> Any:
     ("taker", "name"),
     [(taker, name) for taker in TAKERS for name in inspect.signature(taker).parameters],
 )
-def test_every_argument_of_a_wrong_type_is_named(taker: Callable[..., Any], name: str) -> None:
+def test_the_error_names_an_argument_of_a_wrong_type(taker: Callable[..., Any], name: str) -> None:
     usual: dict[str, Any] = {
         each.name: each.default
         for each in inspect.signature(taker).parameters.values()

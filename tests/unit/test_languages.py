@@ -1,4 +1,4 @@
-"""Languages of the interface: the choice for a visitor, catalogues, and the format of times and numbers."""
+"""Languages of the interface: how one is chosen, catalogues, and the format of times and numbers."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -77,7 +77,7 @@ def test_times_and_numbers_are_localised() -> None:
     for found in (english, chinese):
         assert [found.moment(value) for value in (None, "some day")] == ["", "some day"]
         assert found.ago("some day", NOW) == "some day"
-        # A time outside the years that `datetime` supports, and the first day of these years.
+        # A time outside the years that `datetime` supports, and the first day that it supports.
         assert found.moment(2**52) == str(2**52)
         assert found.ago("0001-01-01T00:00:00Z", NOW)
     for ago, expected in {

@@ -95,7 +95,7 @@ def count(texts: list[str], **limits: Any) -> BoilerplateCounts:
     return counts
 
 
-def test_a_passage_counts_once_per_article_despite_dates() -> None:
+def test_a_passage_counts_once_per_article_despite_different_dates() -> None:
     (site,) = count(["In 2001.\n\nIn 2002.\n\nHome", "In 2003.", ""]).result(1).sites
     assert (site.articles, site.learned) == (3, 2)
     assert site.passages == (LearnedPassage(text="In 2001.", articles=2),)

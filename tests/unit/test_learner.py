@@ -202,7 +202,7 @@ def test_impossible_changes_raise_only_value_errors(
         damaged = read_changes(content)
         for number, changes in enumerate(CHANGES):
             boilerplate.apply(damaged if number == at else changes)
-        # Unnoticed damage changes only the learned passages.
+        # Damage that raises no error affects only which passages are learned.
         filter_all(boilerplate)
 
 
@@ -332,7 +332,7 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     first_pass(mine, (), Fields())
     boilerplate = mine._store.boilerplate
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 0)
-    # This repeats an interrupted call that had already learned from all its pages.
+    # The next call repeats an interrupted call that had already learned from all its pages.
     assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 20)
 

@@ -1,4 +1,4 @@
-"""A copy that follows a log as it grows, shrinks and expires assigns articles like a freshly loaded copy."""
+"""A copy that follows a log while documents are added and expire assigns articles like a fresh copy."""
 
 import base64
 import dataclasses
@@ -115,7 +115,7 @@ def copied(memory_bytes: int = PLENTY) -> LogCopy:
     return LogCopy(RELATION, AGING, memory_bytes=memory_bytes)
 
 
-# Whether the owner begins a document, whether it shortens the log, and whether the copy reads the log.
+# Whether the owner begins a new document, whether it shortens the log, and whether the copy reads the log.
 steps = st.tuples(st.booleans(), st.booleans(), st.booleans())
 
 

@@ -28,7 +28,7 @@ from benchmarks.lookup.schemes import (
 )
 from benchmarks.results import ROOT
 
-# A number of fingerprints that the literature usually gives as 8 billion, or as 1 billion.
+# 17 billion fingerprints, a number that the literature usually gives as 8 billion or 1 billion.
 LITERATURE = 2**34
 
 
@@ -100,7 +100,7 @@ def test_shown_figures_can_be_read_back(value: float) -> None:
     [
         # Each of the four tables holds every fingerprint once, so buckets are not four times as large.
         (BLOCKS, 4, 4 * 2**18),
-        # Six pairs of blocks of 13 bits, and four with the block of 12.
+        # Six pairs of 13-bit blocks, and four pairs with the 12-bit block.
         (PAIRS, 10, 6 * 2**8 + 4 * 2**9),
         (LEVELS, 16, 16 * 2**6),
         (TWO_HALVES, 2, 2 * 33 * 2**2),

@@ -57,7 +57,7 @@ def test_expired_nodes_free_memory_and_rows() -> None:
         state = nodes.assign(batch, state, now_ms=NOW_MS).state
         nodes.keep()
         sizes.append(nodes.size_bytes)
-    # About ten rounds are live; a fifth as many nodes have expired but have not been examined yet.
+    # The nodes of about ten rounds are live; a fifth as many have expired but are not examined yet.
     assert 5_000 <= len(nodes) <= 7_000
     assert sizes[-1] <= 1.2 * sizes[14]
 
@@ -137,7 +137,7 @@ def test_columns_that_differ_in_length_are_refused() -> None:
         assert nodes.depth == 0
 
 
-def test_the_earlier_of_two_equal_roots_is_joined() -> None:
+def test_the_earlier_of_two_equally_near_roots_is_joined() -> None:
     """The order in which the two roots are loaded makes no difference."""
     earlier, later, between = "00" * 8, "00" * 7 + "3f", "00" * 7 + "07"
     nodes = Nodes(RELATION, AGING)
@@ -164,7 +164,7 @@ def different_texts(count: int) -> np.ndarray:
     return signatures
 
 
-def test_of_two_equally_similar_roots_the_earlier_is_joined() -> None:
+def test_the_earlier_of_two_equally_similar_roots_is_joined() -> None:
     signatures = different_texts(3)
     signatures["sketch"][:2] = [[_LOWEST], [~_LOWEST]]
     signatures["sketch"][2] = [_LOWEST] * 4 + [~_LOWEST] * 4
@@ -250,13 +250,13 @@ def test_repeats_of_a_text_are_written_once_per_granularity() -> None:
     assert written(watched, as_batch([dataclasses.replace(later, time=AGING.granularity_ms)])) == []
 
 
-def test_texts_without_letters_and_digits_are_not_remembered() -> None:
+def test_texts_without_letters_or_digits_are_not_remembered() -> None:
     """Such texts never get a fingerprint."""
     assert written(store(), as_batch([dataclasses.replace(BARE, hash=0)] * 50)) == []
 
 
 def test_a_remembered_hash_without_a_node_gets_no_fingerprint() -> None:
-    """This holds even if its text now has a signature, which becomes a root under another content hash."""
+    """This holds even if the text now has a signature. The signature is a root if the content hash is new."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(
@@ -382,7 +382,7 @@ def test_a_log_document_contains_its_state_and_time() -> None:
         '{"log": 5, "packed": "' + first.json()[1].split('"packed": "')[1].split('"')[0] + '", "seq": 9, '
         '"made": [50, 115], "seen": 120}',
     )
-    # The next small batch is added to the same document, even if it has only a state.
+    # The next small batch is added to the same document, even if the batch has only a state.
     second = documents.add([], None, State(seq=10, time_ms=130, origin_ms=50))
     assert (second.number, second.log) == (5, first.log)
     assert second.json()[1].endswith('"seq": 10, "made": [50, 130], "seen": 130}')
@@ -429,7 +429,7 @@ def test_packed_records_are_unpacked_unchanged(drawn: tuple[Profile, Stored]) ->
     relation = relation_of(profile)
     packed = relation.core.pack(stored)
     assert unpack(packed, relation) == stored
-    # Truncated base64 does not give the same record.
+    # A truncated record is not read as the same record.
     assert unpack(packed[:-4], relation) != stored
 
 

@@ -55,7 +55,7 @@ def article(number: int) -> str:
 
 
 def test_overrides_match_passages_despite_markup_and_case() -> None:
-    """The width of characters and dates do not matter either; an override may have several passages."""
+    """Dates and the width of characters do not matter either; an override may have several passages."""
     overrides = Overrides.of(
         [
             Override(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, all rights.</p> {FOOTER}"),
@@ -87,7 +87,7 @@ def test_a_passage_can_be_overridden_by_its_visible_text(passage: str) -> None:
         assert own == [False] * 2 + [True] * len(shown) + [False] * 2
 
 
-def test_overrides_by_markup_outweigh_those_by_visible_text() -> None:
+def test_overrides_read_as_markup_beat_those_read_as_text() -> None:
     overrides = Overrides.of([Override(boilerplate="Ships &amp; trains"), Override(text="Ships amp trains")])
     assert left_out([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], overrides) == [
         [True, False, *[False] * 4]
@@ -188,7 +188,7 @@ def test_the_number_of_an_invalid_line_is_reported(line: Any, message: str) -> N
     assert message in str(caught.value)
 
 
-def test_contradictory_overrides_are_named_with_their_site() -> None:
+def test_contradictory_overrides_are_reported_with_their_site() -> None:
     overrides = [
         Override(text="Posted 2026-11-22", site="www.a.example"),
         Override(boilerplate="Posted 2026-11-23"),
@@ -251,7 +251,7 @@ def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, lis
 
 
 def test_a_forged_text_resembles_a_story_only_by_estimate() -> None:
-    """See docs/forest.md: 200 chosen words are enough, but explanations show the exact resemblance."""
+    """200 chosen words deceive the estimate (docs/forest.md), but explanations show the exact resemblance."""
     random = Random(1)
     story = " ".join(_story(random))
     text, (estimate,) = _forged(random, [story], words=200)

@@ -54,9 +54,9 @@ def test_listing_does_not_import_the_core() -> None:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
     )
     loaded = set(shown.stdout.split())
-    rooms = {each.split(".")[1] for each in loaded if each.startswith("esdedup.")}
-    assert "reading" in rooms
-    assert rooms.isdisjoint({"boilerplate", "fingerprint", "forest", "neighbours"})
+    packages = {each.split(".")[1] for each in loaded if each.startswith("esdedup.")}
+    assert "reading" in packages
+    assert packages.isdisjoint({"boilerplate", "fingerprint", "forest", "neighbours"})
     assert loaded.isdisjoint({"esdedup._core", "esdedup.elastic.forest", "esdedup.text.segmenters", "numpy"})
 
 
@@ -84,7 +84,7 @@ def test_versions_are_shown_without_the_extras() -> None:
 
 
 def run_without(modules: tuple[str, ...], program: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program as if some modules were not installed."""
+    """Run a program as if these modules were not installed."""
     blocked = f"import sys; sys.modules.update(dict.fromkeys({modules}))"
     return subprocess.run(
         [sys.executable, "-c", f"{blocked}\n{program}"],
@@ -175,7 +175,7 @@ def test_the_demo_needs_no_compared_libraries_or_development_tools() -> None:
 def test_every_error_has_our_base_class_and_documentation() -> None:
     for name, kind in vars(errors).items():
         if inspect.isclass(kind) and kind.__module__ == errors.__name__:
-            # `ForestOwner` is an attribute of two errors.
+            # `ForestOwner` is not an error; two errors have one as an attribute.
             assert issubclass(kind, errors.EsdedupError) or kind is errors.ForestOwner
             assert kind.__doc__
             assert name in (errors.__doc__ or "")

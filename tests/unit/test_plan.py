@@ -246,7 +246,7 @@ def test_invalid_cost_files_are_refused(change: Callable[[str], str], message: s
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_the_package_has_costs_of_every_profile(profile: str) -> None:
+def test_the_package_has_costs_for_every_profile(profile: str) -> None:
     chosen, held = PROFILES[profile], shipped()
     found = plan(WORKLOAD, chosen, held.of(chosen, name="shipped"), held.learned)
     assert found.forests >= 1

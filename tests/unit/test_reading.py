@@ -111,7 +111,7 @@ def test_a_cursor_is_valid_only_for_its_list() -> None:
 
 @pytest.fixture
 def reader() -> Reader:
-    # No server listens there, so a request would raise ServerUnavailable.
+    # No server listens at this address, so a request would raise ServerUnavailable.
     return Reader(Elasticsearch("http://127.0.0.1:9"))
 
 
@@ -286,7 +286,7 @@ def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
 
 
 @pytest.mark.parametrize(("root", "part_of", "searches"), [(None, None, 1), ("r", None, 4), ("r", "w", 4)])
-def test_excerpts_are_requested_together_with_the_rest(
+def test_excerpts_are_requested_with_the_other_searches(
     root: str | None, part_of: str | None, searches: int
 ) -> None:
     answer: dict[str, Any] = {
@@ -372,7 +372,7 @@ def test_unordered_hits_cannot_continue_after_a_lost_point() -> None:
     assert [hit["_id"] for hit in found] == ["a"]
 
 
-def test_reading_stops_if_every_point_is_lost() -> None:
+def test_reading_stops_if_every_point_in_time_is_lost() -> None:
     with pytest.raises(ServerUnavailable):
         run(all_hits("news", {"size": 2, "sort": ["name"]}), *["point", None] * 20)
 

@@ -139,7 +139,7 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: La
     assert not exact & bands
     bits = 42 if layout is ARTICLES else 40
     assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
-    # A minhash is looked up by its key, a simhash by its own keys and others.
+    # A minhash is looked up by its only key, and a simhash by its own keys and similar keys.
     for stored, value in zip(found, values, strict=True):
         asked = RELATION.search_terms(with_one(value), layout)
         assert set(stored) <= set(asked)
@@ -277,8 +277,8 @@ def _exchanged(text: str, share: float, random: Random) -> str:
         ([text[:100] for text in CHINESE], 0, 0.95),
         (ENGLISH, 0.02, 0.94),
         ([text[:200] for text in ENGLISH], 0, 0.95),
-        # 60 % of the texts were near. One wrong letter in 40 changes one word in eight and two runs in nine:
-        # the maximum for this length. At 4 %, half of the runs change, and 1 % of the texts are near.
+        # Measured: 60 % of the texts are near. One wrong letter in 40 changes one word in eight and two runs in
+        # nine, which is the limit at this length. Of texts with 4 % wrong letters, 1 % are near.
         (ENGLISH, 0.025, 0.55),
     ],
     ids=[

@@ -87,7 +87,7 @@ def test_a_request_names_forest_profile_and_backfill(backfill: bool) -> None:
     ((path, _, content_type),) = connection.sent
     assert (urlsplit(path).path, content_type) == ("/v1/enrich", "application/x-ndjson")
     expected = {"forest": ["own"], "profile": [VERIFIED.label]} | ({"backfill": ["true"]} if backfill else {})
-    # The names of fields, for actions that name no index.
+    # The request also has the names of fields, for actions that name no index.
     names = {"text": "title", "title": "head", "time": "date", "link": "address", "source": "source"}
     names |= {"site": "host", "dedup": "near"}
     expected |= {f"{role}_field": [name] for role, name in names.items()}
@@ -160,7 +160,7 @@ def test_parts_of_an_update_get_their_own_dedup_object() -> None:
     both = answered({"outcome": "joined", "doc": DEDUP, "upsert": upsert}, update)
     assert both.assignment == JOINED
     assert both.added == Addition({"doc": DEDUP, "upsert": upsert})
-    # From `doc`, only the dedup object that the caller sent is removed.
+    # Only the dedup object that the caller sent is removed from `doc`.
     forged = {"_op_type": "update", "_id": "1", "doc": {"n": 1}, "upsert": {"text": "hello"}}
     one = answered({"outcome": "joined", "doc": None, "upsert": DEDUP}, forged)
     assert one.assignment == JOINED
@@ -195,7 +195,7 @@ def test_a_rejection_affects_only_its_own_article() -> None:
 
 
 @pytest.mark.parametrize("status", [403, 409, 500])
-def test_errors_of_index_or_caller_fail_the_batch(status: int) -> None:
+def test_index_and_caller_errors_fail_the_batch(status: int) -> None:
     with pytest.raises(SidecarError, match="1: the sidecar refuses it: may not write") as raised:
         answered(rejection(status, "may not write"))
     assert (raised.value.address, raised.value.status) == (ADDRESS, status)
@@ -302,7 +302,7 @@ def test_the_owning_sidecar_is_found_and_remembered(servers: list[ScriptedServer
 
 
 def test_requests_are_retried_until_a_sidecar_accepts(servers: list[ScriptedServer]) -> None:
-    """The sidecar disconnects, is busy, stops within its response, or is behind a proxy without a backend."""
+    """The sidecar disconnects, is busy, stops in mid-response, or is behind a proxy without a backend."""
     turns = iter([b"", response(429), DECIDED[:-3], response(502, b"<html>"), NOT_OWNER, response(504)])
 
     def script(connection: Connection) -> None:
@@ -336,7 +336,7 @@ def test_retries_stop_after_the_allowed_time(servers: list[ScriptedServer]) -> N
         (500, ""),
     ],
 )
-def test_a_refusal_is_raised_at_once(servers: list[ScriptedServer], status: int, advice: str) -> None:
+def test_a_refusal_is_raised_immediately(servers: list[ScriptedServer], status: int, advice: str) -> None:
     servers[0].script = answer(response(status, b'{"detail":"that is wrong"}'), body_end=b"asked")
     with pytest.raises(SidecarError, match=f"refuses these articles: {status} that is wrong") as raised:
         connection_to(*(each.url for each in servers)).post("/v1/enrich", b"asked", content_type=TYPE)

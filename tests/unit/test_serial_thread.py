@@ -34,7 +34,7 @@ def test_jobs_run_in_order_even_if_some_raise() -> None:
     assert done == list(range(100))
 
 
-def test_a_job_runs_even_if_nobody_waits() -> None:
+def test_a_queued_job_cannot_be_cancelled() -> None:
     may_end = threading.Event()
     thread = SerialThread("test")
     thread.begin(may_end.wait)

@@ -48,7 +48,7 @@ PASSED, OWN, WRITES = "{}", '"own"', "writes"
         ("POST", "/v1/enrich", OWN),
         ("GET", "/v1/other/abc", OWN),
         ("POST", "/_bulk", WRITES),
-        # An index may have any of these names.
+        # All other paths and methods reach Elasticsearch, since an index may have any of these names.
         ("HEAD", "/healthz", ""),
         ("PUT", "/healthz", PASSED),
         ("DELETE", "/healthz", PASSED),

@@ -166,7 +166,9 @@ def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: N
         lambda: maintenance.stats([own, others]),
         lambda: maintenance.boilerplate([own, others]),
     ):
-        with pytest.raises(ForestMismatch, match=f"the articles in '{others}' seem to belong to a forest other"):
+        with pytest.raises(
+            ForestMismatch, match=f"the articles in '{others}' seem to belong to a forest other"
+        ):
             use()
     assert nodes(es, forest) == before
     found = maintenance.explain(others, "1", "2")

@@ -66,7 +66,7 @@ def test_invalid_lines_do_not_stop_reading(tmp_path: Path, line: bytes, reason: 
     assert good.article["text"] == "😀"
 
 
-def test_an_id_from_a_standard_field_stays_in_the_article(tmp_path: Path) -> None:
+def test_an_id_from_a_standard_field_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"url": "http://a.example/1", "nr": 7, "text": "x"}\n')
     (by_url,) = read_articles([path], id_field="url")
@@ -194,7 +194,7 @@ def test_rejections_do_not_wait_for_the_first_article() -> None:
     assert str(first) == "f:1: is not JSON"
 
 
-def test_a_file_is_read_if_one_article_has_the_fields(tmp_path: Path) -> None:
+def test_a_file_needs_one_article_with_the_fields(tmp_path: Path) -> None:
     path = tmp_path / "a"
     lines = ["nonsense", *['{"id": "1"}'] * 50, '{"id": "2", "text": "t"}']
     path.write_text("\n".join(lines))

@@ -277,8 +277,8 @@ def _exchanged(text: str, share: float, random: Random) -> str:
         ([text[:100] for text in CHINESE], 0, 0.95),
         (ENGLISH, 0.02, 0.94),
         ([text[:200] for text in ENGLISH], 0, 0.95),
-        # Measured: 60 % of the texts are near. One wrong letter in 40 changes one word in eight and two runs in
-        # nine, which is the limit at this length. Of texts with 4 % wrong letters, 1 % are near.
+        # Measured: 60 % of the texts are near. One wrong letter in 40 changes one word in eight and two runs
+        # in nine, which is the limit at this length. Of texts with 4 % wrong letters, 1 % are near.
         (ENGLISH, 0.025, 0.55),
     ],
     ids=[

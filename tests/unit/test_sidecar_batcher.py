@@ -16,7 +16,7 @@ from esdedup.sidecar.metrics import Metrics
 
 
 class Decider:
-    """A fake owner that sets the routing of articles to their text in capitals, and records batches."""
+    """A fake owner that sets each article's routing to its text in capitals, and records batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -57,7 +57,7 @@ async def intake_of(
 
 @contextlib.contextmanager
 def busy(decider: Decider) -> Iterator[None]:
-    """Keep an owner from assigning articles."""
+    """Keep the owner from assigning articles."""
     decider.free.clear()
     yield
     decider.free.set()
@@ -119,7 +119,7 @@ async def test_articles_arriving_during_an_assignment_form_one_batch() -> None:
     assert decider.batches == [["a"], ["b", "c", "d"]]
 
 
-async def test_a_failure_reaches_only_requests_of_its_batch() -> None:
+async def test_a_failed_batch_fails_only_its_own_requests() -> None:
     decider = Decider()
     decider.error = EsdedupError("the forest is unavailable")
     async with intake_of(decider, batch_articles=2) as intake:

@@ -197,7 +197,7 @@ def test_any_path_can_be_parsed(method: str, path: bytes) -> None:
         (b"POST /", None),
         (b"POST /_doc", None),
         (b"GET /_bulk", None),
-        # Elasticsearch accepts and refuses the same paths.
+        # Elasticsearch also accepts the first four of these paths, and refuses the other three.
         (b"PUT /_bulk/", ArticlePath("bulk", None, None)),
         (b"POST //_bulk", ArticlePath("bulk", "", None)),
         (b"POST /news,old/_bulk//", ArticlePath("bulk", "news,old", None)),

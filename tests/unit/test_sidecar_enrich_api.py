@@ -40,7 +40,7 @@ INDICES = {
 
 
 class Sidecar:
-    """A sidecar that gives each article its own root, or raises a given error."""
+    """A sidecar that gives each article its own root, or raises the given error."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Sidecar:
         return asyncio.run(asgi.send(self.app, request))
 
     def enrich(self, *given: Any, query: str = "") -> list[dict[str, Any]]:
-        """Return the item of the response for each action."""
+        """Return the response's item for each action."""
         response = self.ask(lines(*given), query=query, content_type="application/x-ndjson")
         assert (response.status, response.headers["content-type"]) == (200, "application/json")
         items: list[dict[str, Any]] = response.json["items"]

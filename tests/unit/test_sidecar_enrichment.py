@@ -39,7 +39,7 @@ async def assigning(articles: Sequence[ArticleAction], _: Hashable) -> AsyncIter
 
 
 async def enriched(*lines: Any, index: str | None = None, asked: list[Any] | None = None) -> list[BulkItem]:
-    """Enrich the items of a request whose caller may not write to `secret`; record the rights checked."""
+    """Enrich items for a caller who may not write to `secret`; add the checked names to `asked`."""
 
     async def find(names: Collection[str]) -> dict[str, Any]:
         return {name: INDICES.get(name) for name in names}

@@ -127,7 +127,7 @@ async def test_the_token_is_not_passed_on(token: str | None) -> None:
         ("GET", "/metrics", {}, 401),
         ("GET", "/metrics", {"authorization": f"bearer {TOKEN}"}, 200),
         ("GET", "/metrics", {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}, 421),
-        # Indices may have these names.
+        # These requests need the token: for example, an index may be named healthz.
         ("PUT", "/healthz", {}, 401),
         ("GET", "/healthz/_search", {}, 401),
         ("GET", "/v1/openapi.json", {}, 401),

@@ -49,7 +49,7 @@ class Forest:
         self.followed = self.behind = 0
         self.threads: set[int] = set()
         self.decided: list[str] = []
-        # `open`, `expire_some` and `look_up` begin with these calls.
+        # Called at the start of `open`, `expire_some` and `look_up`.
         self.on_open: Callable[[], None] = lambda: None
         self.on_expire: Callable[[], None] = lambda: None
         self.on_look_up: Callable[[], None] = lambda: None
@@ -134,7 +134,7 @@ async def until(is_true: Callable[[], object]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_INTERVAL_S", 0.01)
 
 
@@ -198,7 +198,7 @@ async def test_only_the_owner_looks_up_texts() -> None:
     assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
 
 
-async def test_a_batch_waits_for_at_most_one_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_batch_waits_for_few_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     forest = Forest()
     forest.on_look_up = lambda: time.sleep(0.02)
     async with owning(forest) as feeding:
@@ -257,7 +257,7 @@ async def test_a_lost_forest_is_retaken() -> None:
         assert await decided(feeding, "a") == ["a"]
 
 
-async def test_earlier_work_does_not_retake_a_lost_forest() -> None:
+async def test_queued_articles_are_refused_if_the_forest_is_lost() -> None:
     forest, looking, may_proceed = Forest(), threading.Event(), threading.Event()
 
     def lose() -> None:
@@ -276,7 +276,7 @@ async def test_earlier_work_does_not_retake_a_lost_forest() -> None:
         assert forest.decided == []
 
 
-async def test_an_error_of_one_batch_keeps_the_lease() -> None:
+async def test_the_lease_is_kept_after_a_failed_batch() -> None:
     forest = Forest()
 
     def write(texts: list[str]) -> Future[None]:
@@ -404,7 +404,7 @@ async def test_a_forest_released_at_shutdown_is_not_retaken(
     assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
 
 
-def test_shutdown_completes_although_elasticsearch_does_not_respond(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_completes_even_if_elasticsearch_does_not_respond(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_END_S", 0.1)
     forest, has_begun, is_back = Forest(), threading.Event(), threading.Event()
 

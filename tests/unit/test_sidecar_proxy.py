@@ -24,7 +24,7 @@ from tests.support.wire import OK, TIMEOUT_S, Connection, ScriptedServer, answer
 
 GET = b"GET /a HTTP/1.1\r\nhost: sidecar\r\n\r\n"
 GET_CLOSE = b"GET /a HTTP/1.1\r\nhost: sidecar\r\nconnection: close\r\n\r\n"
-# More than the kernels and processes at both ends buffer of a stream that nobody reads.
+# More than the kernels and processes at both ends can buffer while nobody reads.
 FAR_TOO_MUCH_BYTES = 200 << 20
 ENDED = b"0\r\n\r\n"
 
@@ -37,7 +37,7 @@ def _server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 def url(_server: ScriptedServer) -> Iterator[str]:
-    """A sidecar in front of the scripted server."""
+    """Yield the address of a sidecar in front of the scripted server."""
     with sidecar.running(_server.url.replace("//", "//user:secret@")) as url:
         yield url
 
@@ -123,12 +123,12 @@ def test_a_header_with_a_control_character_is_refused(url: str, character: bytes
     assert b"the header x-opaque-id contains a control character" in got
 
 
-@pytest.mark.parametrize("body", [(b"{}",), (b"{", b"}")], ids=["at once", "in parts"])
+@pytest.mark.parametrize("body", [(b"{}",), (b"{", b"}")], ids=["whole", "in parts"])
 @pytest.mark.parametrize("status", [b"400 Bad Request", b"413 Too Large", b"417 Expectation Failed"])
 def test_a_connection_elasticsearch_stopped_reading_is_not_reused(
     server: ScriptedServer, url: str, status: bytes, body: tuple[bytes, ...]
 ) -> None:
-    """If headers are too long, Elasticsearch responds 400, keeps the connection open and stops reading."""
+    """If headers are too long, Elasticsearch sends 400, keeps the connection open and stops reading."""
     is_closed: list[bool] = []
     noticed = threading.Event()
 

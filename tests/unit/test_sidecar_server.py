@@ -32,7 +32,7 @@ BODY = b"Content-Length: 4\r\n\r\n"
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "http":
-        body = b"" if scope["path"] == "/at-once" else await Request(scope, receive).body()
+        body = b"" if scope["path"] == "/unread" else await Request(scope, receive).body()
         await PlainTextResponse(body)(scope, receive, send)
     else:
         # ASGI's lifespan protocol.
@@ -122,7 +122,7 @@ SMUGGLED = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\
         ([HEAD + BODY + b"abcd" + HEAD + SMUGGLED], 1),
         ([HEAD + BODY + b"ab", b"cd" + HEAD[:9], HEAD[9:] + SMUGGLED], 1),
     ],
-    ids=["at once", "in two parts", "after another", "partly after another"],
+    ids=["in one part", "in two parts", "after another", "partly after another"],
 )
 async def test_requests_with_ambiguous_framing_are_refused(sent: list[bytes], refused_at: int) -> None:
     async with listening() as port:
@@ -151,7 +151,7 @@ async def test_a_body_that_breaks_the_protocol_is_refused_once(
     """The application responds before it has read the body."""
     async with listening() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST /at-once HTTP/1.1\r\nHost: localhost\r\n")
+        writer.write(b"POST /unread HTTP/1.1\r\nHost: localhost\r\n")
         writer.write(b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
         if apart:
             await writer.drain()
@@ -185,7 +185,7 @@ def test_dashboard_and_alerts_use_exactly_the_existing_metrics() -> None:
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in used} == set(described)
 
 
-def test_labels_and_their_values_exist() -> None:
+def test_labels_in_dashboard_and_alerts_exist() -> None:
     described = {each.name: each for each in made_from_code.metrics()}
     for text in expressions():
         assert text.count("(") == text.count(")")

@@ -170,7 +170,7 @@ def test_a_refused_setting_names_option_variable_and_remedy(
     assert SECRET not in str(refused.value)
 
 
-def test_all_errors_are_reported_at_once(loaded: Load) -> None:
+def test_all_errors_are_reported_together(loaded: Load) -> None:
     with pytest.raises(SettingError, match=r"--workers[^\n]*\n--port"):
         loaded({"port": "x", "workers": "0"})
 
@@ -221,7 +221,7 @@ def test_passwords_are_removed_from_addresses(loaded: Load) -> None:
     assert settings.urls == ("https://es1:9200", "https://es2:9200")
     assert (settings.user, secrets(settings)["password"]) == ("elastic", f"{SECRET}@")
     assert SECRET not in as_toml(settings)
-    # The address comes from the variable for all commands, the key from the sidecar's own option.
+    # The address comes from the variable that all commands share, the key from the sidecar's own option.
     settings = loaded({"api_key": "k"}, ES_URL=f"https://elastic:{SECRET}@es1:9200")
     assert (settings.user, secrets(settings)) == (None, {"token": None, "password": None, "api_key": "k"})
 
@@ -473,7 +473,7 @@ def _bulk_as_deployed(url: str) -> None:
 def test_clients_wait_longer_than_a_lease(
     monkeypatch: pytest.MonkeyPatch, bulk: Callable[[str], None], status: int
 ) -> None:
-    """The Elasticsearch client pauses if no server answers, but retries an error status at once."""
+    """The Elasticsearch client pauses if no server answers, but retries an error status immediately."""
     pauses_s: list[float] = []
     refusal = (
         f"HTTP/1.1 {status} X\r\nx-elastic-product: Elasticsearch\r\ncontent-type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""Versions of an article stay in its story; a text that returns after the retention begins a new one."""
+"""Versions of an article stay in its story; a text that returns after the retention begins a new story."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def test_an_updated_page_stays_one_story(seed: int) -> None:
     assert found[:4] == [0] * 4
     assert 0 < found[-1] <= 5
     assert joined(versions, [f"{PAGE}-{at}" for at in range(8)])[3] != 0
-    # An equal id is sufficient as well, for example if an update has no link.
+    # An equal id is also sufficient, for example if an update has no link.
     assert joined(versions[:4], [PAGE, "", PAGE, ""], ids=["1"] * 4) == [0] * 4
 
 
@@ -83,7 +83,7 @@ def test_a_story_outlives_its_expired_versions() -> None:
 
 
 def test_an_error_page_does_not_end_a_story() -> None:
-    """A story needs four versions before the error page, or one if the page is less than half as long."""
+    """The story must have four versions before the error page, or one if the page is under half as long."""
     story = words(1_000, 2)
     versions = [story[at : at + 300] for at in range(0, 240, 40)]
     for length, needed in ((160, 4), (140, 1)):
@@ -134,7 +134,7 @@ def test_a_copy_after_the_retention_has_a_new_root(profile: Profile, rows: int) 
 
 
 def test_reread_articles_get_the_same_roots() -> None:
-    """For example after a crash, although the watermark has passed the first article's retention."""
+    """They may be re-read after a crash, when the watermark has passed the first article's retention."""
     texts, days = [words(100, seed) for seed in range(4)], [0, 3, 30, 60]
     found = roots(texts * 2, [""] * 8, days=days * 2)
     assert found[:4] == found[4:]

@@ -274,7 +274,7 @@ def chunks(text: str, width: int) -> str:
 
 
 def columns(text: str, width: int) -> str:
-    """Wrap as a terminal does: an East Asian character takes two columns."""
+    """Wrap a text at a width in columns; an East Asian character takes two."""
     lines, used = [""], 0
     for character in text:
         needed = 2 if ord(character) > 0x2E7F else 1
@@ -302,7 +302,7 @@ def test_wrapped_chinese_has_the_passages_of_its_paragraph(wrap: object, width: 
     assert passages(wrap(text, width)) == passages(text)
 
 
-def test_lines_with_numbers_are_unwrapped_by_either_measure() -> None:
+def test_lines_with_numbers_are_unwrapped_by_characters_or_columns() -> None:
     """Lines of equal length in characters differ in columns if they contain numbers, and vice versa."""
     text = CHINESE.replace("无数", "12,345,678吨")
     for wrapped in (chunks(text, 45), columns(text, 84)):
@@ -312,7 +312,7 @@ def test_lines_with_numbers_are_unwrapped_by_either_measure() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        # Lines as short as those of wrapped text, none of which is full.
+        # Lines as short as wrapped lines, none of which fills the width.
         ["Council delays the bridge again", "Crane of the harbour is taken down", "Snow", "A new mayor"],
         # Lines of nearly the same length, without a full stop.
         [

@@ -151,7 +151,7 @@ def test_the_language_field_of_an_article_is_used() -> None:
     assert own_language(Article(id="1", index="news", root="r", title=None)) == ""
 
 
-def test_articles_can_be_named_by_row_id_or_address() -> None:
+def test_articles_are_found_by_row_or_id_or_address() -> None:
     assert read_place("news/a/b") == ("news", "a/b")
     assert read_place("sample-1") == (None, "sample-1")
     assert read_place("http://desk.example:8000/pages/article?id=a%2Fb&index=old&listed=q%3Dx#similar") == (
@@ -407,7 +407,7 @@ def test_a_curve_has_a_bar_per_nonempty_span() -> None:
     assert curve([1, 1_000]) == "M0 20v-2h47v2M48 20v-20h47v20"
 
 
-def test_a_visit_lasts_until_a_pause() -> None:
+def test_a_visit_ends_after_a_long_pause() -> None:
     first = Visits.of(None, NOW)
     assert first.before is None
     second = Visits.of(first.cookie, NOW + timedelta(minutes=20))

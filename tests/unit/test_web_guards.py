@@ -18,7 +18,7 @@ from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, request, requests, send
 from tests.support.wire import first_bytes, running
 
-# Nothing listens there, so requests that pass the guards get 502 from their route.
+# Nothing listens at this address, so requests that pass the guards get 502 from their route.
 NOWHERE = "http://127.0.0.1:9"
 PASSED = 502
 
@@ -55,7 +55,7 @@ def test_only_requests_for_known_hosts_are_answered() -> None:
 def test_pages_of_other_sites_may_only_link() -> None:
     local = "http://localhost:8000"
     expected: list[tuple[str, dict[str, str], int]] = [
-        # A typed address, a link on another site, a page of our own, a program.
+        # In order: a typed address, a link on another site, one of our own pages, and an API client.
         ("GET", {"sec-fetch-site": "none", "sec-fetch-dest": "document"}, PASSED),
         ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-dest": "document"}, PASSED),
         ("GET", {"sec-fetch-site": "same-origin", "sec-fetch-dest": "image"}, PASSED),
@@ -64,7 +64,7 @@ def test_pages_of_other_sites_may_only_link() -> None:
         ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-dest": "image"}, 403),
         ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-dest": "iframe"}, 403),
         ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}, 403),
-        # Forms and scripts. These requests have no body, so those that pass the guards get 400.
+        # Requests by forms and scripts. They have no body, so requests that pass the guards get 400.
         ("POST", {}, 400),
         ("POST", {"origin": local}, 400),
         ("POST", {"sec-fetch-site": "same-origin", "origin": "https://proxy.example"}, 400),
@@ -181,8 +181,8 @@ async def test_concurrent_requests_and_their_time_are_limited(monkeypatch: pytes
     monkeypatch.setattr(guards, "MAX_ANSWER_S", 0.2)
     async with AsyncElasticsearch(NOWHERE) as client:
         app = create_app(client, "news")
-        at_once = await asyncio.gather(*(send(app, Request(path="/api/v1/list")) for _ in range(3)))
-        answers = [*at_once, await send(app, Request(path="/api/v1"))]
+        concurrent = await asyncio.gather(*(send(app, Request(path="/api/v1/list")) for _ in range(3)))
+        answers = [*concurrent, await send(app, Request(path="/api/v1"))]
     assert [response.status for response in answers] == [504, 504, 503, 200]
     assert ["no response within" in response.body for response in answers[:3]] == [True, True, False]
     assert "too many requests" in answers[2].body

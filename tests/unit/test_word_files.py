@@ -361,7 +361,7 @@ def test_unreadable_word_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("a\nb 99999999999\n")
     with pytest.raises(SettingError, match=r"words:2: the frequency 99999999999 is more than 2,147,483,647"):
         with_words(CLASSIC, dictionary=tmp_path / "words")
-    # Such lines occur if a file of articles is given by mistake.
+    # Very long lines occur if a file of articles is given by mistake.
     (tmp_path / "words").write_text("a" * 256 + "\n" + "b" * 257)
     with pytest.raises(SettingError, match=r"words:2: a word of 257 characters, which begins 'b{20}';"):
         with_words(CLASSIC, dictionary=tmp_path / "words")

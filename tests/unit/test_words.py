@@ -105,7 +105,7 @@ def test_a_custom_segmenter_needs_a_unique_name(name: str, message: str) -> None
         CustomSegmenter(name, str.split)
 
 
-def test_a_segmenter_that_returns_no_words_is_refused() -> None:
+def test_a_segmenter_must_return_a_list_of_strings() -> None:
     with pytest.raises(SettingError, match=r"'bytes' returned b'a', which is not a string"):
         CustomSegmenter("bytes", lambda text: [text.encode()]).cut("a")  # type: ignore[list-item]
     with pytest.raises(SettingError, match="'whole' returned 'a b', which is not a list of words"):
@@ -127,7 +127,7 @@ def test_a_segmenter_that_returns_no_words_is_refused() -> None:
         (python2, "a", 12_416_037_344),
         (python2, "abc", 1_453_079_729_188_098_211),
         (python2, "hello", 840_651_671_246_116_861),
-        # By definition, over one code point instead of two UTF-16 code units or four bytes.
+        # Computed by the hash's definition; the emoji is one code point, not two UTF-16 units or four bytes.
         (python2, "😀", (1_000_003 * (0x1F600 << 7) ^ 0x1F600) ^ 1),
         # Published with implementations of djb2.
         (times33, "", 5381),
@@ -140,7 +140,7 @@ def test_hashes_have_their_published_values(function: Callable[[bytes], int], to
 
 
 def test_murmur3s_finalizer_extends_32_bit_hashes() -> None:
-    # fmix64 of the reference implementation.
+    # Values of `fmix64` in the reference implementation.
     assert mixed(np.array([0, 1], np.uint64)).tolist() == [0, 0xB456BCFC34C2CB2C]
     hashes = TOKEN_HASHES["times33"].of(["", "Algorithms"])
     assert hashes.tolist() == mixed(np.array([5381, 3_782_405_311], np.uint64)).tolist()
@@ -158,7 +158,8 @@ def test_different_32_bit_hashes_stay_different(values: set[int]) -> None:
 def test_every_bit_of_an_extended_hash_is_balanced() -> None:
     """Each bit is set in half of the hashes, within 5 standard errors, even if 32 bits were extended to 64.
 
-    Python 2's hash of 64 bits is used unchanged: words with the same beginning have similar upper bits.
+    Python 2's 64-bit hash is the exception: it is used unchanged, and words with the same beginning have
+    similar upper bits.
     """
     words = [f"word {number}" for number in range(4_000)]
     for token_hash in TOKEN_HASHES.values():
@@ -238,7 +239,7 @@ def test_the_profile_determines_bits_whose_weights_cancel(zero_bit: int) -> None
     assert found == [f"{int(expected, 2):016x}"]
 
 
-def test_labels_of_segmenters_and_hashes_are_distinct_constants() -> None:
+def test_profile_labels_are_distinct_and_never_change() -> None:
     assert CLASSIC.with_changes(segmenter=Jieba(), token_hash=TOKEN_HASHES["murmur3"]).label == "classic-4"
     labels = {name: profile.label for name, (profile, *_) in CHANGED.items()}
     assert len(set(labels.values())) == len(labels)

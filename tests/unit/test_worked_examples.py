@@ -40,7 +40,7 @@ def reversed_within_bytes(value: int, *, width: int) -> int:
     ],
     ids=["seven-tokens", "eight-tokens"],
 )
-def test_the_token_example_with_crc32(tokens: str, published: str) -> None:
+def test_the_token_example_is_reproduced_with_crc32(tokens: str, published: str) -> None:
     """The README of the package `simhash` for node.js (admazely/simhash, 2012), bit by bit.
 
     The README prints the bits of each byte lowest first, and the highest byte first.
@@ -49,13 +49,13 @@ def test_the_token_example_with_crc32(tokens: str, published: str) -> None:
     assert f"{reversed_within_bytes(ours, width=32):032b}" == published
 
 
-def test_the_token_example_of_the_packages_tests() -> None:
-    """The test of the same package, whose later version prints all bits lowest first."""
+def test_the_example_in_the_packages_tests_is_reproduced() -> None:
+    """From the tests of the same package; its later version prints all bits lowest first."""
     ours = simhash([(token, 1) for token in ("a", "few", "tokens")], width=32, token_hash=zlib.crc32)
     assert f"{ours:032b}"[::-1] == "11110011101010000100111100010111"
 
 
-def test_the_six_bit_example() -> None:
+def test_the_six_bit_example_is_reproduced() -> None:
     """Two words of the weighted sentence, 美国 (4) and 51区 (5), with made-up hashes."""
     hashes = {"美国".encode(): 0b100101, "51区".encode(): 0b101011}
     words = [("美国", 4), ("51区", 5)]
@@ -85,11 +85,11 @@ SENTENCE_WEIGHTS = {
 }
 
 
-def test_the_weighted_sentence_with_its_own_words_and_weights() -> None:
+def test_the_weighted_sentence_gives_its_words_and_weights() -> None:
     """The example that the popular Chinese write-ups share (lanceyan.com, 2013).
 
     jieba does not know two of its words, 51区 and 9架. The write-ups print invented hashes of six bits for
-    two words (`test_the_six_bit_example`), but no simhash of the sentence.
+    two words (`test_the_six_bit_example_is_reproduced`), but no simhash of the sentence.
     """
     words = Jieba(Dictionary.of_words(["51区", "9架"]))
     profile = CLASSIC.with_changes(segmenter=words, weighting=WordTable(SENTENCE_WEIGHTS))
@@ -103,7 +103,7 @@ def test_the_weighted_sentence_with_its_own_words_and_weights() -> None:
     assert Fingerprinter(profile).fingerprint([SENTENCE]).signatures.tolist() == [expected]
 
 
-def test_the_weighted_sentence_without_a_dictionary() -> None:
+def test_jieba_alone_splits_words_of_the_weighted_sentence() -> None:
     """jieba alone splits the words 51区 and 9架, so their weights have no effect."""
     features = Fingerprinter(CLASSIC.with_changes(weighting=WordTable(SENTENCE_WEIGHTS))).features(SENTENCE)
     assert {each.word for each in features} == SENTENCE_WEIGHTS.keys() - {"51区", "9架"}
@@ -114,7 +114,7 @@ JULY_WORDS = ["CSDN", "博客", "结构", "之", "法", "算法", "之", "道", 
 JULY_WEIGHTS = dict(zip(JULY_WORDS, [4, 5, 3, 1, 2, 3, 1, 2, 1, 5, 5], strict=True))
 
 
-def test_the_sentence_of_july_with_its_eleven_weights() -> None:
+def test_the_sentence_of_july_gives_its_eleven_weights() -> None:
     """The other weighted sentence of the write-ups (blog.csdn.net/v_JULY_v), which contains 之 twice.
 
     jieba takes 之道 for a word; a dictionary that gives it the frequency 0 splits it. The write-ups print
@@ -143,7 +143,7 @@ def shingles(phrase: str) -> set[str]:
     return {"".join(pair) for pair in pairwise(phrase)}
 
 
-def test_the_features_of_the_cat_example() -> None:
+def test_the_cat_example_has_the_published_features() -> None:
     assert shingles(CAT_ON_THE_MAT) == {
         *("th", "he", "e ", " c", "ca", "at", "t ", " s", "sa", " o", "on", "n ", " t", " m", "ma")
     }
@@ -167,15 +167,15 @@ def test_cats_are_nearer_to_cats_than_to_ice_cream(
 
 @pytest.mark.parametrize("profile", [CLASSIC, KEYWORDS], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("segmenter", [Jieba(), UnicodeWords(), NGrams(2)], ids=lambda each: each.name)
-def test_the_cat_example_as_fingerprints(profile: Profile, segmenter: Segmenter) -> None:
+def test_fingerprints_of_cats_are_nearer_than_ice_cream(profile: Profile, segmenter: Segmenter) -> None:
     phrases = [CAT_ON_THE_MAT, CAT_ON_A_MAT, ICE_CREAM]
     found = Fingerprinter(profile.with_changes(segmenter=segmenter)).fingerprint(phrases).signatures
     assert distance_bits(found[0], found[1]) < distance_bits(found[:2], found[2]).min()
 
 
 @pytest.mark.parametrize("degrees", [2, 10, 30, 60, 90, 120, 150, 178])
-def test_the_share_of_differing_bits_is_the_angle(degrees: int) -> None:
-    """Charikar, STOC 2002: P[bit differs] = angle / π; `python -m benchmarks angle` draws it.
+def test_share_of_differing_bits_is_proportional_to_the_angle(degrees: int) -> None:
+    """Charikar, STOC 2002: P[bit differs] = angle / π; `python -m benchmarks angle` draws this line.
 
     All bits are independent of each other, since each pair has its own words, so the share has the standard
     error of as many coin tosses. The seeds are fixed, so the test either always or never fails.

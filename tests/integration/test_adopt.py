@@ -92,7 +92,7 @@ def check(es: Elasticsearch, alias: str, forest: str) -> None:
 
 
 @pytest.mark.parametrize("learn_first", [False, True])
-def test_adopted_articles_get_the_roots_of_fed_ones(
+def test_adoption_gives_the_same_roots_as_feeding(
     es: Elasticsearch, index_name: Names, learn_first: bool
 ) -> None:
     alias, forest = stored(es, index_name), index_name("forest")
@@ -108,7 +108,7 @@ def test_adopted_articles_get_the_roots_of_fed_ones(
     assert (summary.read, summary.written, summary.skipped, summary.failed) == (len(ARTICLES),) * 2 + (0, 0)
     assert summary.new_roots + summary.joined + summary.known == len(ARTICLES)
     if not learn_first:
-        # All articles lie within one retention.
+        # All articles lie within one retention period.
         assert (looked_at, repeated) == (len(ARTICLES), summary.joined + summary.known)
         assert roots(es, alias) == fed(es, index_name)
     check(es, alias, forest)
@@ -122,7 +122,7 @@ def test_adopted_articles_get_the_roots_of_fed_ones(
     assert again.summary.read == 0
 
 
-def test_templates_give_later_indices_the_fields(es: Elasticsearch, index_name: Names) -> None:
+def test_templates_add_the_fields_to_later_indices(es: Elasticsearch, index_name: Names) -> None:
     alias = stored(es, index_name, ARTICLES[:6])
     first, tomorrow = min(es.indices.get(index=alias)), index_name("tomorrow")
     for name, priority in (("weaker", 1), ("stronger", 2), ("managed", None)):
@@ -147,7 +147,7 @@ def test_templates_give_later_indices_the_fields(es: Elasticsearch, index_name: 
             es.options(ignore_status=404).indices.delete_index_template(name=f"{first}-{name}")
 
 
-def test_a_template_of_other_indices_stays_unchanged(
+def test_a_template_that_matches_other_indices_stays_unchanged(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, later, other = index_name("wide-2026"), index_name("wide-later"), index_name("wide-other")
@@ -247,7 +247,7 @@ def test_concurrent_changes_to_articles_are_kept(es: Elasticsearch, index_name: 
 
         def disturbed(actions: Any, **options: Any) -> Any:
             for action in enrich(actions, **options):
-                # Between reading and writing, change a text, give an article another root, and delete one.
+                # Before the write, change the text of one article and the root of another; delete a third.
                 if action["_id"] == one and adoption.summary.skipped == 0:
                     es.index(index=places[one], id=one, document={"body": "Another text, and much shorter."})
                     es.index(index=places[other], id=other, document={"dedup": {"root": "theirs"}})
@@ -279,7 +279,7 @@ def test_unknown_field_names_are_refused_before_writing(es: Elasticsearch, index
     assert es.indices.get_mapping(index=alias) == before
 
 
-def test_a_read_only_index_is_named(es: Elasticsearch, index_name: Names) -> None:
+def test_the_error_names_a_read_only_index(es: Elasticsearch, index_name: Names) -> None:
     alias = stored(es, index_name, ARTICLES[:6])
     (first, *_) = sorted(es.indices.get(index=alias))
     es.indices.put_settings(index=first, settings={"index.blocks.write": True})
@@ -307,7 +307,7 @@ def test_read_only_indices_are_adopted_into_copies(
     es.indices.put_alias(index=days[1], name=f"{alias}-2", filter={"exists": {"field": "body"}})
     with pytest.raises(IndexNotReady, match="is not read-only"):
         AdoptionIntoCopies(es, alias, suffix="-copy", fields=OWN)
-    # Like templates of daily indices, this one adds the alias, and its patterns match the copies.
+    # Like typical templates for daily indices, this one adds the alias, and its patterns match the copies.
     template = index_name("template")
     patterns = [f"{day}*" for day in days]
     es.indices.put_index_template(
@@ -419,7 +419,7 @@ def test_copies_that_have_the_aliases_stay_unchanged(
     read_only(es, day, ARTICLES[:30], aliases=aliases)
     _, moved = adopted_into_copies(es, f"{day}-all", forest)
     assert moved == 3
-    # Adopt again by the alias, which only the copy has now; by the index; and by a pattern for both.
+    # Adopt again by the alias, which now only the copy has; by the index; and by a pattern that matches both.
     for name in (f"{day}-all", day, f"{day}*"):
         adoption, moved = adopted_into_copies(es, name, forest)
         assert (adoption.summary.read, moved) == (0, 0)
@@ -529,7 +529,7 @@ def test_adoption_that_would_lose_data_is_refused_early(es: Elasticsearch, index
         AdoptionIntoCopies(es, vectors, suffix="-2", fields=OWN)
 
 
-def test_a_foreign_object_outside_the_sample_is_kept(es: Elasticsearch, index_name: Names) -> None:
+def test_a_foreign_object_in_an_unsampled_article_is_kept(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("own")
     helpers.bulk(es, ({"_index": index, **each} for each in ARTICLES[:20]), refresh=True)
     rejected: list[ArticleRejected] = []
@@ -545,7 +545,7 @@ def test_a_foreign_object_outside_the_sample_is_kept(es: Elasticsearch, index_na
     assert sources(es, index)["late"] == late
 
 
-def test_copies_keep_limits_and_get_pipelines_last(es: Elasticsearch, index_name: Names) -> None:
+def test_copies_keep_limits_and_the_final_pipeline(es: Elasticsearch, index_name: Names) -> None:
     day, forest = index_name("day"), index_name("forest")
     limits = {"max_terms_count": "70000", "max_ngram_diff": "3", "gc_deletes": "30s"}
     read_only(es, day, ARTICLES[:3], settings={**limits, "query": {"default_field": ["body"]}})
@@ -557,7 +557,7 @@ def test_copies_keep_limits_and_get_pipelines_last(es: Elasticsearch, index_name
     es.indices.delete(index=f"{day}-2")
 
 
-def test_fields_that_few_articles_have_can_be_named(es: Elasticsearch, index_name: Names) -> None:
+def test_fields_that_few_articles_have_can_be_specified(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("mixed")
     mixed = [{"_id": str(at), "note": "Of another kind."} for at in range(300)] + ARTICLES[:2]
     helpers.bulk(es, ({"_index": index, **each} for each in mixed), refresh=True)
@@ -598,6 +598,6 @@ def test_a_foreign_dedup_object_stays_unchanged(
     refused_run = run()
     assert (refused_run.code, "--dedup-field esdedup" in refused_run.err) == (3, True)
     assert run("--dedup-field", "esdedup").code == 0
-    # The index stores the name of the object.
+    # The index stores the name of the object, so the reader finds the fields.
     assert Reader(es).list(index).total_articles == 3
     assert all(each["dedup"] == own and each["esdedup"]["root"] for each in sources(es, index).values())

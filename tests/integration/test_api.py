@@ -44,7 +44,7 @@ def index(es: Elasticsearch) -> Iterator[str]:
 
 
 class Ask(Protocol):
-    """Sends a request to the application, as a browser or program would."""
+    """Sends a request to the application, as a browser or script would."""
 
     def __call__(self, path: str, query: str = "", **headers: str) -> Response: ...
 
@@ -115,7 +115,7 @@ def test_only_pages_of_allowed_origins_may_read_responses(elasticsearch_url: str
     assert status_of((DESK,), DESK) == (200, DESK)
     assert status_of(("https://DESK.example:443/",), DESK) == (200, DESK)
     assert status_of(("*",), "https://evil.example") == (200, "*")
-    # Errors can be read, too; browsers send a preflight request before they post JSON.
+    # The allowed origin can read errors, too. Browsers send a preflight request before they post JSON.
     wrong = Request(path=f"{PREFIX}/nothing", headers=CROSS_SITE | {"origin": DESK})
     preflight = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
     before = Request(
@@ -125,7 +125,7 @@ def test_only_pages_of_allowed_origins_may_read_responses(elasticsearch_url: str
     assert (refused.status, refused.headers["access-control-allow-origin"]) == (404, DESK)
     assert (allowed.status, allowed.headers["access-control-allow-origin"]) == (200, DESK)
     assert "content-type" in allowed.headers["access-control-allow-headers"].lower()
-    # DNS rebinding: a name of another site resolves to this server.
+    # In DNS rebinding, the host name of another site resolves to this server.
     rebound = Request(path=f"{PREFIX}/list", headers={"host": "evil.example", "origin": DESK})
     assert requests(elasticsearch_url, index, [rebound], of={"origins": [DESK]})[0].status == 421
 
@@ -225,12 +225,12 @@ def test_every_operation_has_examples_and_can_be_tried_out(ask: Ask) -> None:
             assert f">{path}</code>" in page
             for each in operation.get("parameters", []):
                 assert f'id="{operation["operationId"]}-{each["name"]}"' in page
-    # The forms need no inline script, and nothing is loaded from elsewhere.
+    # The forms need no inline script, and nothing is loaded from other sites.
     assert all('src="/static/' in each for each in re.findall("<script[^>]*>", page))
     assert "HTTPValidationError" not in json.dumps(described)
 
 
-def test_the_form_for_a_text_finds_similar_articles(elasticsearch_url: str, index: str) -> None:
+def test_submitting_a_text_finds_similar_articles(elasticsearch_url: str, index: str) -> None:
     text = next(iter(sample.articles(80)))["text"]
     form = {"content-type": "application/x-www-form-urlencoded"}
 

@@ -1,4 +1,4 @@
-"""`AsyncDedup` behaves as `Dedup` does, in programs with an event loop."""
+"""`AsyncDedup` behaves like `Dedup`, but in programs with an event loop."""
 
 import asyncio
 import inspect
@@ -25,7 +25,7 @@ async def awaited(index: str) -> AsyncIterator[dict[str, Any]]:
         yield {"_index": index, **page}
 
 
-def test_async_feeding_gives_equal_roots(
+def test_async_feeding_gives_the_same_roots(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     alone, index, forest = index_name("alone"), index_name("articles"), index_name("forest")

@@ -136,7 +136,7 @@ QUERY = {"match": {"text": "ferry"}}
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-    """An error that a method raised, to be compared with another one."""
+    """The error that a method raised, for comparison with the error of the other reader."""
 
     kind: type[EsdedupError]
     message: str

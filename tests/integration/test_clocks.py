@@ -46,7 +46,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 @pytest.fixture
 def trusting(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """Makes esdedup accept any clock, as if the server's were wrong, too."""
+    """Makes esdedup accept any clock, as if the server's clock were also wrong."""
 
     def trusting(is_trusting: bool) -> None:
         monkeypatch.undo()
@@ -206,11 +206,11 @@ def test_a_repair_sets_the_forests_time_back(
     assert {each.subject for each in ahead} >= {forest, *(each["_id"] for each in [*AGAIN, *SECOND])}
     assert maintenance.repair([index])[ViolationKind.TIME_AHEAD] == len(ahead)
     assert list(maintenance.verify([index])) == []
-    # The state is the same as if these articles had no time.
+    # The state is the same as if the articles fed with a wrong clock had no time.
     assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(AGAIN) + len(SECOND))
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, LAST)
-    # The stories are the same, but roots made while the clock was wrong have other ids.
+    # The stories are the same as with a right clock, but roots made while it was wrong have different ids.
     named = {(root, undisturbed[article]) for article, root in roots(es, index).items()}
     assert len(named) == len(dict(named)) == len(set(undisturbed.values()))
     assert {root for root, other in named if root != other} <= {again[each["_id"]] for each in SECOND}
@@ -233,7 +233,7 @@ def test_a_rebuild_does_not_keep_the_wrong_year(
     maintenance.rebuild([index], replace=True)
     assert state(es, forest).time_ms <= now_ms, iso(state(es, forest).time_ms)
     assert roots(es, index) == before
-    # A text that arrived again in that year has two live roots now.
+    # A text that arrived again in the wrong year has two live roots now.
     assert {each.kind for each in maintenance.verify([index])} == {ViolationKind.NEAR_ROOTS}
     maintenance.repair([index])
     assert list(maintenance.verify([index])) == []
@@ -336,7 +336,7 @@ def test_no_root_is_deleted_before_its_leaves(
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1)
 
 
-def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name: Names) -> None:
+def test_a_longer_retention_does_not_revive_expired_nodes(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     one, near, other = stories(1)[0]
 
@@ -345,7 +345,7 @@ def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name:
 
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
         dedup.setup(index)
-        # The first text arrives again and becomes a leaf; the leaf that it had as a root has expired.
+        # The first text and its leaf expire; when the text arrives again, it becomes a leaf of another root.
         old = [article(0, one, 1), article(1, near, 1), article(2, other, 5), article(3, one, 5)]
         feed(es, dedup, index, old, backfill=True)
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=30)) as dedup:
@@ -355,7 +355,7 @@ def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name:
     assert list(maintenance.verify([index])) == []
     found = roots(es, index)
     assert found["4"] == found["3"] == found["2"] != found["1"]
-    # If no retention is given, the forest keeps its own.
+    # If no retention is given, the forest keeps its stored retention.
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         feed(es, dedup, index, [article(5, near, 6)], backfill=True)
     assert maintenance.stats().retention_days == 30

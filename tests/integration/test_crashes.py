@@ -17,7 +17,7 @@ from tests.support.feeder import Job, Point, feed
 from tests.support.learned import Pace, contents, documents, learned
 from tests.support.names import Names
 
-# The number of points that are tried at the same time, each with its own index and forest.
+# The number of kill points that are tried concurrently, each with its own index and forest.
 SIDE_BY_SIDE = 4
 # The learner remembers the pages of a period. A period is longer than three batches, so pages that arrive
 # again after a crash are still known.
@@ -49,9 +49,9 @@ class State:
 def kill_points(requests: list[str], chance: random.Random, *, first: str) -> list[Point]:
     """Return points at which a run is killed: before a request, or after a write whose response is lost.
 
-    In `make nightly`, return all such points. In `make test`, return two writes of different kinds: one whose
-    address contains `first`, after it was sent, and one before it is sent. A kill at a read has the same
-    effect as a kill at the next write.
+    In `make nightly`, return all such points. In `make test`, return two points at different kinds of writes:
+    after sending a write whose address contains `first`, and before sending another write. A kill at a read
+    has the same effect as a kill at the next write.
     """
     before = [Point(signal=signal.SIGKILL, number=number) for number in range(1, len(requests) + 1)]
     kinds: dict[str, list[Point]] = {}
@@ -77,7 +77,7 @@ def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: 
     try:
         died = feed(dataclasses.replace(job, point=point))
         assert died.exit_code == -signal.SIGKILL
-        # The earliest of many pages have been forgotten by now, and would be learned from once more.
+        # By now, the learner may have forgotten the first pages, and would learn from them a second time.
         is_resumed = job.pace is not None and not job.learns_first
         again = feed(job.resumed(len(died.acknowledged)) if is_resumed else job)
         assert again.error is None
@@ -138,7 +138,7 @@ def test_a_feeder_killed_while_learning_learns_everything_once(
         job = new_job()
         Dedup(es).setup(job.index)
         chance = exploring.new_random(f"learns first: {learns_first}")
-        # While articles are learned from, all writes are `_bulk` requests.
+        # While the feeder learns from articles, all its writes are `_bulk` requests.
         points = kill_points(feed(job).requests, chance, first="_bulk")
         expected = State.of(es, job)
         assert expected == State.undisturbed(job)

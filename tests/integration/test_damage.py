@@ -44,7 +44,7 @@ class Tree(NamedTuple):
 
 
 def trees(found: dict[str, StoredNode]) -> Iterator[Tree]:
-    """Yield trees that have nothing in common."""
+    """Yield trees without common nodes."""
     leaves: dict[str, StoredNode] = {}
     for node in found.values():
         if not node.is_root:
@@ -141,7 +141,7 @@ def hash_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree)
     write(es, forest, without, tree.other._replace(content_hash=tree.leaf.content_hash))
 
 
-# The kinds of violations as which each damage may be reported.
+# The kinds of violations that may be reported for each damage.
 NODES_GONE: Damages = {
     root_gone: {
         *(ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE),
@@ -163,7 +163,7 @@ NODES_CHANGED: Damages = {
     no_number: {ViolationKind.UNFINDABLE},
     no_root: {ViolationKind.UNFINDABLE},
 }
-TREES_AND_PAGES: Damages = {
+TREES_AND_HASHES: Damages = {
     root_moved_to_another_tree: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
     tree_split: {ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS},
     article_misplaced: {ViolationKind.TWO_ROOTS},
@@ -172,20 +172,20 @@ TREES_AND_PAGES: Damages = {
     hash_under_another_root: {ViolationKind.PAGE_BEHIND},
     hash_of_another_node: {ViolationKind.PAGE_BEHIND},
 }
-OF_EACH: Damages = {
+ONE_OF_EACH: Damages = {
     root_gone: NODES_GONE[root_gone],
     wrong_keys: NODES_CHANGED[wrong_keys],
-    tree_split: TREES_AND_PAGES[tree_split],
+    tree_split: TREES_AND_HASHES[tree_split],
 }
 
 
 # Damage that is possible only if each node has its own document.
-OF_DOCUMENTS = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
+DOCUMENT_DAMAGE = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
 
 
 @pytest.mark.parametrize(
     ("damages", "profile"),
-    [(NODES_GONE, CLASSIC), (NODES_CHANGED, CLASSIC), (TREES_AND_PAGES, CLASSIC), (OF_EACH, VERIFIED)],
+    [(NODES_GONE, CLASSIC), (NODES_CHANGED, CLASSIC), (TREES_AND_HASHES, CLASSIC), (ONE_OF_EACH, VERIFIED)],
     ids=["nodes gone", "nodes changed", "trees and content hashes", "verified"],
 )
 @in_both_lookups
@@ -195,9 +195,9 @@ def test_damage_is_found_and_repaired(
     """Each damage is done to a different tree."""
     index, forest = fed
     if lookup == "memory":
-        damages = {damage: shown for damage, shown in damages.items() if damage not in OF_DOCUMENTS}
+        damages = {damage: shown for damage, shown in damages.items() if damage not in DOCUMENT_DAMAGE}
     before, hashes_before, found = roots(es, index), hashes(es, forest), nodes(es, forest)
-    # The damage of each damaged node or article, by its id.
+    # The damage done to each node, content hash or article, by its id.
     damage_of: dict[str, Damage] = {"what is this": no_hex}
     for damage, tree in zip(damages, trees(found), strict=False):
         damage(es, index, forest, tree)

@@ -51,7 +51,7 @@ def index(es: Elasticsearch, index_name: Names) -> str:
     return name
 
 
-def test_implausible_dates_make_neither_head_nor_original(
+def test_implausible_dates_determine_neither_head_nor_original(
     es: Elasticsearch, index: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dedup = Dedup(es)
@@ -84,9 +84,9 @@ def test_implausible_dates_make_neither_head_nor_original(
 def test_pages_mark_implausible_dates(elasticsearch_url: str, index: str) -> None:
     shown = request(elasticsearch_url, index, "/", dedup="false", sort="newest")
     assert shown.status == 200
-    # The dates of 2099 and 1970.
+    # The dates in 2099 and 1970 are marked.
     assert shown.body.count(">unlikely date</span>; arrived") == 2
-    # If no article of a period is found, the page explains how such dates are treated.
+    # If no article is found for a period, the page explains how unlikely dates are treated.
     nothing = request(elasticsearch_url, index, "/", until="1990-01-01").body
     assert "unlikely date is found by the time of its arrival" in nothing
     listed = request(elasticsearch_url, index, "/api/v1/list", dedup="false", sort="newest").json["rows"]
@@ -114,7 +114,7 @@ FORMATS = {
 def written(days_ago: int, how: str) -> Any:
     moment = datetime.now(UTC).replace(hour=8, minute=5, second=7) - timedelta(days=days_ago)
     text = moment.strftime(how.replace("%s", str(int(moment.timestamp()))))
-    # A number or a date with the name of a day is written alone, other dates in a list.
+    # Numbers, and dates with a weekday, are written as single values; other dates are written in a list.
     return int(text) if how.startswith("%s") else text if how.startswith("%a") else [text]
 
 
@@ -194,9 +194,9 @@ def test_dates_are_parsed_by_the_format_of_the_mapping(
 
 
 def test_adoption_uses_the_times_that_elasticsearch_sorts_by(es: Elasticsearch, index_name: Names) -> None:
-    """A story has an article for each day, each in an index with a different date format.
+    """Each article of a story is from a different day, in an index with a different date format.
 
-    Other articles have unset dates. All dates are within one retention of the first date.
+    Further articles of the story have unset dates. Its other dates are within one retention period.
     """
     indices = []
     for days, (time_format, how) in enumerate(FORMATS.items(), 1):

@@ -148,7 +148,7 @@ def _layers(lens: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _aggregations(layer: dict[str, Any]) -> dict[str, Any]:
-    """Return the aggregations for the columns of a layer; a bucket contains the columns after it."""
+    """Return the aggregations for a layer's columns; a bucket aggregation contains all later aggregations."""
     aggregations: dict[str, Any] = {}
     within = aggregations
     for name, column in ((name, layer["columns"][name]) for name in layer["columnOrder"]):
@@ -156,7 +156,7 @@ def _aggregations(layer: dict[str, Any]) -> dict[str, Any]:
         if operation in _AS_AGGREGATION:
             within[name] = {_AS_AGGREGATION[operation]: {"field": field}}
         elif operation == "count":
-            # The number of articles in each bucket, or of all articles.
+            # Count the articles in each bucket or, outside buckets, all articles.
             within.setdefault(name, {"value_count": {"field": Fields().published}})
         else:
             params = column["params"]

@@ -1,4 +1,4 @@
-"""Downloads of a list: the feed and the files, parsed as feed readers and programs do."""
+"""Downloads of a list: the feed and the files, parsed as a feed reader or script would."""
 
 import asyncio
 import csv
@@ -181,7 +181,7 @@ def test_requested_fields_are_columns(elasticsearch_url: str, index: str) -> Non
 def test_a_truncated_export_links_to_the_next_part(
     es: Elasticsearch, elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Read in small parts, as with thousands of rows.
+    # Read the rows in small parts, as happens if there are thousands of rows.
     monkeypatch.setattr(downloads, "_READ_AT_ONCE", 7)
     rows = [row.id for row in Reader(es).list(index, sort="oldest", size=1_000).rows]
     found: list[str] = []
@@ -206,7 +206,7 @@ def test_a_truncated_export_links_to_the_next_part(
     assert (refused.status, refused.headers["content-type"]) == (400, "application/problem+json")
 
 
-def test_too_many_exports_at_once_are_refused(
+def test_too_many_concurrent_exports_are_refused(
     elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = 0

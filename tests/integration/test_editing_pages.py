@@ -1,4 +1,4 @@
-"""Editing over HTTP, with forms and JSON, by editors whom a proxy names."""
+"""Editing over HTTP, with forms and JSON, by editors whose names a proxy sends."""
 
 import html
 import json
@@ -83,7 +83,7 @@ def test_forms_merge_move_split_and_undo(pages: Pages) -> None:
     assert pages.stories()[one].startswith("story-")
 
 
-def test_programs_edit_with_json(pages: Pages) -> None:
+def test_api_clients_edit_with_json(pages: Pages) -> None:
     one, other = pages.two()
     headers = NAMED | JSON
     body = json.dumps({"kind": "merge", "ids": [one], "to": other}).encode()
@@ -100,7 +100,7 @@ def test_programs_edit_with_json(pages: Pages) -> None:
 def test_json_edits_may_name_many_articles_with_indices(pages: Pages) -> None:
     before = pages.stories()
     one, *others = before
-    # As many articles as a request may name, each with its index.
+    # A request may name up to 1,000 articles, each with its index.
     places = [{"index": pages.index, "id": each} for each in others] * (1_000 // len(others))
     given = [
         {"kind": "merge", "ids": places, "to": one},
@@ -119,7 +119,7 @@ def test_json_edits_may_name_many_articles_with_indices(pages: Pages) -> None:
     assert set(pages.stories().values()) == {before[one]}
 
 
-def test_only_the_chosen_article_with_an_id_changes(pages: Pages) -> None:
+def test_the_index_distinguishes_edited_articles_with_equal_ids(pages: Pages) -> None:
     older, newer = pages.index, f"{pages.index}-newer"
     with Dedup(pages.es, forest=pages.forest) as dedup:
         dedup.setup(newer, editorial=True)
@@ -148,7 +148,7 @@ def test_only_the_chosen_article_with_an_id_changes(pages: Pages) -> None:
 
 
 @pytest.mark.parametrize("header", [HEADER, None])
-def test_users_whom_no_proxy_names_cannot_edit(pages: Pages, header: str | None) -> None:
+def test_users_not_named_by_the_proxy_cannot_edit(pages: Pages, header: str | None) -> None:
     one, other = pages.two()
     before, headers = pages.stories(), {} if header else NAMED
     body = urlencode({"kind": "merge", "id": one, "to": other}).encode()

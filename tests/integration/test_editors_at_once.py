@@ -54,7 +54,7 @@ class SteppedOperation:
             self.step(now_ms)
 
     def until(self, is_so: Callable[[Request], bool]) -> None:
-        """Advance to a request without sending it."""
+        """Advance to the first request for which `is_so` is true, without sending the request."""
         while self.next is not None and not is_so(self.next):
             self.step(0)
 
@@ -81,7 +81,7 @@ def expected(newsroom: Newsroom) -> dict[str, str]:
 
 
 def arriving(newsroom: Newsroom, name: str, source: dict[str, Any]) -> Requests[None]:
-    """Write an article some time after its story was looked up."""
+    """Look up the story of an article, and write the article some time later."""
     edits = yield from read_edits(newsroom.forest)
     dedup = source["dedup"]
     dedup |= story_values(edits.stories.of(dedup["root"], dedup.get("fingerprint")))
@@ -104,7 +104,7 @@ def test_an_edit_delayed_at_any_request_does_no_harm(newsroom: Newsroom) -> None
         made = len(newsroom.editor.history(newsroom.index).edits)
         late = making(newsroom, kind="merge", ids=(other,), to=one)
         late.until(stores_edit)
-        # A delay before a read has the same effect as a delay before the request after it.
+        # A delay before a read has the same effect as a delay before the next request.
         for _ in range(delayed_at):
             late.step(0)
             late.until(lambda request: not isinstance(request, (ReadClock, ReadDocument, ReadMappings)))
@@ -113,7 +113,7 @@ def test_an_edit_delayed_at_any_request_does_no_harm(newsroom: Newsroom) -> None
         quick = making(newsroom, kind="merge", ids=(third,), to=other)
         if delayed_at:
             quick = making(newsroom, kind="undo", undoes=made + 1)
-        # By this clock, all edits count as settled at once.
+        # At this time, even the latest edit counts as settled.
         quick.finish(10**12)
         late.finish(10**12)
         assert newsroom.stories() == expected(newsroom), delayed_at
@@ -199,7 +199,7 @@ def test_edits_survive_a_rebuild_and_create_no_index(newsroom: Newsroom) -> None
     kinds = [(each.number, each.kind) for each in newsroom.editor.history(newsroom.index).edits]
     assert kinds == [(1, "merge"), (2, "merge")]
     assert newsroom.stories() == expected(newsroom)
-    # The forest is deleted during the next edit, and the articles during the edit after that.
+    # Delete the forest during the next edit, and the index of articles during the edit after that.
     late = making(newsroom, kind="undo", undoes=1)
     late.until(stores_edit)
     newsroom.es.indices.delete(index=newsroom.forest)
@@ -239,7 +239,7 @@ def test_articles_with_custom_routing_get_stories(es: Elasticsearch) -> None:
             assert not newsroom.violations()
 
 
-def test_edits_in_the_old_single_document_still_count(newsroom: Newsroom) -> None:
+def test_edits_in_the_old_single_document_still_apply(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     (made,) = newsroom.editor.history(newsroom.index).edits

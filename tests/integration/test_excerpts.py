@@ -1,4 +1,4 @@
-"""Excerpts of stories: numbers and links equal those computed from all documents."""
+"""The numbers and links of excerpts equal values computed from all documents."""
 
 import dataclasses
 from collections import defaultdict
@@ -66,7 +66,7 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
 
 
 def whole_of(corpus: Corpus, root: str) -> str | None:
-    """Return the root that a root is a part of: by its own link, otherwise by the oldest link to it."""
+    """Return the root that `root` is a part of, from its own link or else from the oldest link to `root`."""
     articles = corpus.clusters[root].values()
     later = {
         article_id: article
@@ -82,7 +82,7 @@ def first_of(cluster: dict[str, Document]) -> str:
 
 
 def quoting(corpus: Corpus, root: str) -> list[dict[str, Document]]:
-    """Return the clusters that quote a part of a root, sorted by their first articles, newest first."""
+    """Return the clusters that quote a part of a root, by the time of their first article, newest first."""
     parts = {each["dedup"].get("has_part") for each in corpus.clusters[root].values()}
     found = [
         (name, cluster)
@@ -122,7 +122,7 @@ def test_every_page_about_a_cluster_lists_excerpts(corpus: Corpus, read: Read, o
 
 
 @in_each_way
-def test_excerpts_may_come_before_their_story(
+def test_excerpts_may_arrive_before_their_story(
     es: Elasticsearch, index_name: Names, lookup: dict[str, Any], read: Read
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -228,7 +228,7 @@ def test_a_looked_up_text_can_be_an_excerpt(fed: tuple[str, str], read: Read) ->
     assert (known.total, known.excerpt_of) == (2, found.excerpt_of)
 
 
-def test_a_quoted_story_may_have_lost_its_articles(
+def test_a_quoted_story_may_have_no_articles_left(
     fed: tuple[str, str], es: Elasticsearch, read: Read
 ) -> None:
     index, _ = fed
@@ -255,5 +255,5 @@ def test_excerpts_need_no_additional_request(corpus: Corpus, es: Elasticsearch) 
     part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
     searches: list[Search] = []
     execute(es, noting(versions(Scope(), corpus.index, part), searches))
-    # First a search for the article; then for its versions, excerpts, short texts' titles and quoted story.
+    # Search for the article; then for its versions, excerpts, titles of short texts and the quoted story.
     assert [len(each.bodies) for each in searches] == [1, 4]

@@ -53,8 +53,8 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 def taken(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[int, ...] | None]:
     """Return a function that parses the log.
 
-    It returns the number of nodes taken over, and of documents read at and before the takeover; None if the
-    forest was reloaded.
+    The function returns the numbers of nodes taken over, of documents read at the takeover, and of documents
+    read before; or None if the forest was reloaded.
     """
     caplog.set_level(logging.INFO, "esdedup")
 
@@ -120,7 +120,7 @@ def test_a_standby_that_takes_over_follows_the_model(
     assert list(Maintenance(es, forest=forest).verify()) == []
 
 
-def test_only_documents_not_yet_followed_are_read(
+def test_a_takeover_reads_only_unread_documents(
     es: Elasticsearch, index_name: Names, taken: Callable[[], tuple[int, ...] | None]
 ) -> None:
     forest, day = index_name("forest"), AGING.retention_ms
@@ -143,7 +143,7 @@ def test_only_documents_not_yet_followed_are_read(
         assert followed > 10
         assert set(arrive(store, range(10), time=day + day // 4)) == {"known"}
         assert set(arrive(store, range(10, 100), time=day + day // 4)) == {"new_root"}
-    # A followed copy is used only once.
+    # The copy of a standby is used only once.
     with opened(es, forest, standby) as store:
         assert taken() is None
         assert set(arrive(store, range(10_000, 11_010), time=day + day // 4)) == {"known"}
@@ -157,11 +157,11 @@ def recreated(es: Elasticsearch, forest: str) -> None:
     es.indices.delete(index=forest)
     with opened(es, forest) as store:
         for start in range(0, 5_000, 1_000):
-            # As many writes as before.
+            # Write as many documents as before.
             arrive(store, range(start, start + 500))
 
 
-def of_another_retention(es: Elasticsearch, forest: str) -> None:
+def reopened_with_another_retention(es: Elasticsearch, forest: str) -> None:
     with opened(es, forest, aging=type(AGING)(retention_ms=50, granularity_ms=10)):
         pass
 
@@ -182,7 +182,7 @@ def as_loaded(es: Elasticsearch, forest: str) -> int:
 CHANGES = {
     "deleted": deleted,
     "recreated": recreated,
-    "another retention": of_another_retention,
+    "another retention": reopened_with_another_retention,
 }
 
 
@@ -218,7 +218,7 @@ def test_a_standby_survives_every_failure(
     with opened(es, forest) as store:
         for start in range(0, 3_000, 1_000):
             arrive(store, range(start, start + 1_000))
-        # The standby pauses after the failure.
+        # The standby pauses, because it has found no forest.
         follow(standby)
         assert standby._copy is None
         assert standby._next_poll_s - time.monotonic() > module._PAUSE_S / 2

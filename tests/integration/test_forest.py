@@ -55,7 +55,7 @@ def test_an_alias_is_refused_as_a_forest(es: Elasticsearch, index_name: Names) -
 
 @pytest.mark.parametrize(("written", "kind", "seq"), [(0, "new_root", 1), (2, "joined", 3), (3, "joined", 3)])
 @in_each_way
-def test_assignments_stay_right_after_a_failed_write(
+def test_assignments_stay_correct_after_a_failed_write(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], written: int, kind: str, seq: int
 ) -> None:
     fails = False
@@ -63,7 +63,7 @@ def test_assignments_stay_right_after_a_failed_write(
     def between(request: Sent, send: Send) -> Answer:
         if not fails or request.operation != "_bulk":
             return send()
-        # The state and two nodes; a log stores all three in one document.
+        # The request writes the state and two nodes; a log stores all three in one document.
         assert len(request.items) == (1 if lookup["lookup"] == "memory" else 3)
         if written:
             send(b"".join(request.items[:written]))
@@ -124,7 +124,7 @@ FIRST, THEN = ARTICLES[:5], ARTICLES[5:205]
 
 
 def mostly_unrefreshed(es: Elasticsearch, index_name: Names, lookup: Lookup) -> tuple[Dedup, str, str]:
-    """Feed a forest without refreshing it, so that most articles and nodes cannot be searched."""
+    """Feed a forest without refreshing it, so that searches do not find most articles and nodes."""
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest, lookup=lookup) as dedup:
         dedup.setup(index)

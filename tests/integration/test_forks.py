@@ -17,7 +17,7 @@ from esdedup.elastic.client import connect
 from tests.support.forests import ARTICLES, feed, owner_of, roots
 from tests.support.names import Names
 
-# Python warns of this from version 3.12.
+# Since version 3.12, Python warns about forks of processes with several threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 
 BATCH = 20
@@ -25,7 +25,7 @@ TIMEOUT_S = 60
 
 
 def in_child(*attempts: Callable[[], Any]) -> list[str]:
-    """Fork, run each attempt in the child, and return for each the name of its error, or "done"."""
+    """Fork, run the attempts in the child, and return the name of each attempt's error, or "done"."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:
@@ -182,7 +182,7 @@ def test_a_used_async_reader_is_refused_in_a_child(elasticsearch_url: str, small
 def test_a_child_cannot_continue_a_stream_of_its_parent(
     elasticsearch_url: str, index_name: Names, flush_interval_s: float | None
 ) -> None:
-    """This includes deletions, which need no request: only the parent has the thread that reads actions."""
+    """Even deletions, which need no request, are refused: the child lacks the thread that reads actions."""
     deletions = [{"_op_type": "delete", "_index": "any", "_id": str(n)} for n in range(2 * BATCH)]
     with Elasticsearch(elasticsearch_url) as client:
         dedup = Dedup(client, forest=index_name("forest"), batch_size=BATCH)

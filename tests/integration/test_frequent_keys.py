@@ -1,4 +1,4 @@
-"""Keys that very many nodes share: no neighbour is missed, although few of the nodes are read."""
+"""If very many nodes share a key, no neighbour is missed, and only few of these nodes are read."""
 
 import dataclasses
 import json
@@ -37,7 +37,7 @@ SEARCHED: dict[str, Any] = LOOKUPS["searched"]
 # The first two of five blocks, which form one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
-# The bits of the frequent keys: the first two blocks form one key, and the next two form another.
+# Masks for the bits of the frequent keys: the first two blocks form one key, and the next two form another.
 FREQUENT = {
     "one key": [~(2**38 - 1) & 2**64 - 1],
     "two keys": [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12],
@@ -85,7 +85,7 @@ def put(es: Elasticsearch, forest: str, profile: Profile, signatures: np.ndarray
 
 @pytest.fixture
 def counted(elasticsearch_url: str) -> Iterator[tuple[Elasticsearch, list[int]]]:
-    """Yield a client, and the number of hits of each of its searches."""
+    """Yield a client, and a list to which each of its searches adds its number of hits."""
     read: list[int] = []
 
     def between(request: Sent, send: Send) -> Answer:
@@ -119,7 +119,7 @@ def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return made
 
 
-def test_frequent_keys_hide_no_neighbours_and_limit_reads(
+def test_frequent_keys_hide_no_neighbours_and_cost_few_reads(
     counted: tuple[Elasticsearch, list[int]], frequent_key_forest: FrequentKeyForest
 ) -> None:
     client, read = counted
@@ -146,8 +146,8 @@ def test_frequent_keys_hide_no_neighbours_and_limit_reads(
     read.clear()
     arrive(edited(frequent_key_forest.signatures[chosen], random))
     store.close()
-    # The first batch finds out from a full page of results that the key is frequent, and the next batch
-    # remembers it. The remaining hits are for keys with only one of the two shared blocks.
+    # A full page of results for the first batch shows that the key is frequent, and the store remembers this
+    # for the next batch. The remaining hits are for keys with only one of the two shared blocks.
     assert first < 16_000
     assert sum(read) < 6_000
 
@@ -159,7 +159,7 @@ def test_looking_up_a_text_with_frequent_keys_reads_little(
     index_name: Callable[[str], str],
     frequent: list[int],
 ) -> None:
-    """Each key is in 3,000 nodes; the key of the next two blocks refines that of the first two."""
+    """Each frequent key is in 3,000 nodes; the blocks of the second key refine the first key."""
     client, read = counted
     forest, random, profile = index_name("forest"), np.random.default_rng(5), CLASSIC
     relation = relation_of(profile)
@@ -197,7 +197,7 @@ def test_looking_up_a_text_with_frequent_keys_reads_little(
 def test_all_near_nodes_of_a_frequent_key_are_read(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
-    """All nodes of the key are near, so narrowing it down must keep all of them."""
+    """All nodes of the key are near, so narrowing down the key must keep all of them."""
     profile = CLASSIC
     limits = Limits(finer_keys_per_node=10**9, frequent_nodes=1, max_hits=50)
     store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
@@ -238,7 +238,7 @@ def sentence(chance: Random, length: int) -> str:
 
 
 def articles() -> list[dict[str, Any]]:
-    """Return more stories than a key may have postings, all with the same first sentence; then reprints."""
+    """Return stories with the same first sentence, more than a key may have postings, and then reprints."""
     common = sentence(Random(1), 30)
     stories = [
         common + "".join(sentence(Random(each), 15) for _ in range(4)) for each in range(MAX_POSTINGS + 20)
@@ -266,7 +266,7 @@ def test_forests_with_a_frequent_key_are_verified_and_rebuilt(es: Elasticsearch,
     relation = relation_of(PROFILE)
     indexed = relation.indexed(signatures_of(before.values(), relation)).sum(axis=1)
     assert indexed.min() < indexed.max()
-    # An article with fewer keys than others is checked too.
+    # An article with fewer keys than other articles is checked, too.
     last = given[-1]["_id"]
     es.update(index=index, id=last, doc={"dedup": {"bands": ["000000000"]}}, refresh=True)
     assert kinds(maintenance, index) == {ViolationKind.WRONG_BANDS}

@@ -21,7 +21,7 @@ from tests.support.names import Names
 from tests.support.sidecar_process import running
 
 
-def test_an_index_without_set_up_is_refused(es: Elasticsearch, index_name: Names) -> None:
+def test_an_index_that_is_not_set_up_is_refused(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("plain"), index_name("forest")
     dedup = Dedup(es, forest=forest)
     with pytest.raises(IndexNotReady, match="set it up"):
@@ -81,7 +81,7 @@ def test_a_template_that_cannot_be_fixed_is_refused(es: Elasticsearch, index_nam
         es.indices.delete_index_template(name=name)
 
 
-def test_a_closed_index_behind_an_alias_is_named(es: Elasticsearch, index_name: Names) -> None:
+def test_a_closed_index_of_an_alias_is_reported(es: Elasticsearch, index_name: Names) -> None:
     index, closed, forest = index_name("open"), index_name("closed"), index_name("forest")
     alias, pattern = f"{index}-alias", f"{index},{closed[:-1]}*"
     with Dedup(es, forest=forest) as dedup:
@@ -116,10 +116,10 @@ def test_too_many_fields_suggest_raising_the_limit(es: Elasticsearch, index_name
         es.indices.delete_index_template(name=name)
 
 
-def test_two_processes_may_create_an_index_at_once(
+def test_two_processes_may_create_an_index_concurrently(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
-    """The slower process checks the index like an existing one."""
+    """The slower process checks the index as if it had existed before."""
 
     def between(request: Sent, send: Send) -> Answer:
         if request.method == "PUT" and request.path.count("/") == 1:
@@ -148,7 +148,7 @@ def test_an_index_without_subobjects_can_be_used(es: Elasticsearch, index_name: 
 
 
 def test_odd_fields_do_not_block_other_articles(es: Elasticsearch, index_name: Names) -> None:
-    """Other fields may be many, deep, or of any type; the fields of the dedup object stay strict."""
+    """There may be many other fields, nested and of any type; the fields of the dedup object stay strict."""
     index = index_name("strange")
     deep: dict[str, Any] = {"x": 1}
     for _ in range(30):
@@ -197,7 +197,7 @@ def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Name
         ("_data_stream_timestamp", {"data_stream": {}}),
     ],
 )
-def test_a_template_harmful_to_a_forest_is_named(
+def test_a_template_that_would_harm_a_forest_is_reported(
     es: Elasticsearch, index_name: Names, says: str, body: dict[str, Any]
 ) -> None:
     index, forest = index_name("articles"), index_name("matched")
@@ -218,7 +218,7 @@ def test_a_template_harmful_to_a_forest_is_named(
             assert not es.indices.exists(index=forest)
             es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **harmless)
             helpers.bulk(es, dedup.enrich(actions), refresh=True)
-        # A rebuild does not replace the forest either, because it could not recreate it.
+        # A rebuild does not replace the forest either, because the new forest could not be created.
         es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **body)
         maintenance = Maintenance(es, forest=forest)
         with pytest.raises(IndexNotReady, match="would give the forest"):
@@ -235,7 +235,7 @@ def test_a_forest_behind_an_alias_is_omitted(es: Elasticsearch, index_name: Name
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES[:5])
-    # As if the articles' template had matched: the forest has their metadata, fields and alias.
+    # Give the forest the metadata, fields and alias of the articles, as if their template had matched it.
     found = es.indices.get_mapping(index=f"{index},{forest}")
     meta = {
         "esdedup": {**found[forest]["mappings"]["_meta"]["esdedup"], "fields": dataclasses.asdict(Fields())}
@@ -294,7 +294,7 @@ def test_an_index_stores_its_field_names(es: Elasticsearch, index_name: Names) -
         writer.require_ready(index)
     writer.setup(index)
     writer.require_ready(index)
-    assert reader.list(index).rows[0].title == "Fox", "the mapping is cached for some seconds"
+    assert reader.list(index).rows[0].title == "Fox", "the mapping is cached for a few seconds"
     assert Reader(es).list(index).rows[0].title == "A"
 
 
@@ -364,7 +364,7 @@ def test_a_search_by_an_unmapped_field_is_refused(
         with pytest.raises(IndexNotReady, match=f"does not map the field {names}, so it cannot be searched"):
             wrong.search_query(index, **form)
     assert wrong.search_query(index, since="2026-01-01") is not None
-    # To search for words, one of the two fields is enough.
+    # A search for words needs only one of the fields for the title and the text.
     Reader(es, fields=Fields(title="headline")).search_query(index, "fox")
     page = request(elasticsearch_url, index, "/", of={"fields": Fields(source="outlet")}, source="A")
     assert "does not map the field" in page.body
@@ -448,7 +448,7 @@ def test_only_the_forest_of_an_index_accepts_its_articles(
         dedup.setup(own, forest=forest)
         dedup.setup(others)
         dedup.setup(anyones)
-        # An existing index can be assigned to a forest, too, and keeps it.
+        # An existing index can be assigned to a forest, too, and stays assigned.
         dedup.setup(others, forest=other)
         dedup.setup(others)
         with pytest.raises(IndexNotReady, match=f"{others!r} belongs to the forest {other!r}, not to"):

@@ -74,7 +74,7 @@ def without_state(es: Elasticsearch, forest: str) -> None:
 
 
 def twice(es: Elasticsearch, forest: str) -> None:
-    """Replace a batch's changes with those of another batch."""
+    """Replace a batch's changes with the changes of another batch."""
     other = es.get(index=forest, id="learned-2")["_source"]["state"]
     es.index(index=forest, id="learned-3", document={"learned": 3, "state": other}, refresh=True)
 
@@ -125,7 +125,7 @@ def test_damaged_boilerplate_is_reported_and_repaired(
             assert maintenance.repair() == {ViolationKind.LEARNED_DAMAGED: 1}, name
             assert documents(es, forest) == [], name
     assert list(maintenance.verify([index])) == []
-    # No root changes. Articles that arrive again get their old roots, and boilerplate is learned from them.
+    # No root changes. Articles that arrive again get their old roots and are learned from again.
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, PAGES[:30])
     assert stream.indexed(es, index) == before
@@ -148,7 +148,7 @@ def test_split_changes_take_effect_when_all_parts_exist(es: Elasticsearch, taugh
         es.index(index=forest, id=name, document=document, refresh=True)
         execute(es, copy.update(forest))
         assert learned(es, forest) == contents(copy._known.boilerplate) == before
-    # The next batch, however it is split, overwrites the incomplete parts.
+    # The next batch, however it is split, overwrites the incomplete set of parts.
     again = LearnedLog(forest, execute(es, read_learned(forest)))
     assert again.last is not None
     assert again.last.last == parts[0][1]["learned"] - 1
@@ -184,17 +184,17 @@ def test_each_page_is_learned_from_only_once(
     assert maintenance.count_texts([index]) == 30
     with Dedup(es, forest=forest) as dedup:
         assert dedup.learn(maintenance.texts([index])) == 0
-        # The call returned 0, but at its end it learned from the pages of an incomplete block.
+        # The call found no new page, but at its end it learned from the pages of the incomplete block.
         before = learned(es, forest)
         assert (before["last page"], before["counts"]) == (30, [])
         rejected: list[str] = []
-        # Ten of the pages again, ten new pages, and values that are not valid texts.
+        # Pass ten known pages, ten new pages, and two values that are not valid texts.
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
         assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
         assert rejected == ["text 21: is a int, not a string", rejected[1]]
         assert "lone surrogate" in rejected[1]
     assert learned(es, forest) != before
-    # Another forest, which learns in several calls by different owners, ends in the same state.
+    # If another forest learns in several calls by different owners, it reaches the same state.
     for latest in (30, 12, 30):
         with Dedup(es, forest=other, batch_size=4) as dedup:
             dedup.learn(Maintenance(es).texts([index], latest=latest))
@@ -213,7 +213,7 @@ def test_learning_before_feeding_equals_a_forest_in_memory(es: Elasticsearch, in
     store, roots, nodes = stream.fed(nameless, VERIFIED, learns_first=True)
     found = stream.indexed(es, index), stream.nodes(es, forest)
     assert found == (roots, nodes)
-    # Compare only these parts, since the pages were learned from without the ids of their articles.
+    # Compare only these parts of the state, since `learn` does not receive the ids of articles.
     same = ("last page", "window", "marks", "pages")
     expected = contents(store.boilerplate)
     assert {name: learned(es, forest)[name] for name in same} == {name: expected[name] for name in same}

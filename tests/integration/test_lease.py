@@ -33,9 +33,9 @@ def forest(es: Elasticsearch, index_name: Names) -> str:
 
 
 def test_writes_admitted_by_the_old_alias_finish_before_takeover(es: Elasticsearch, forest: str) -> None:
-    """A write waits in the server for a copy of its shard, longer than any grace period."""
+    """A write that waits for a copy of its shard delays the takeover, even by longer than `GRACE_S`."""
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, terms=LeaseTerms(ttl_s=600))
-    # From now on, a write that requires all copies of the shard waits for the missing one.
+    # From now on, a write that requires all copies of the shard waits for the missing copy.
     es.indices.put_settings(index=forest, settings={"auto_expand_replicas": False, "number_of_replicas": 1})
     node = {"root": "f" * 16, "leaf": False, "seq": 1, "keys": [], "seen": 0}
     written: list[Any] = []
@@ -86,7 +86,7 @@ def test_an_incomplete_claim_is_released_or_expires(
     forest: str,
     is_released: bool,
 ) -> None:
-    """The claim fails between the lease and the alias; it cannot be released if the server is gone."""
+    """The claim fails after writing the lease and before moving the alias; without a server, it stays."""
     with (
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),
@@ -136,7 +136,7 @@ def test_a_dead_owner_with_a_fast_clock_is_noticed(
     assert time.monotonic() - began_s > TTL_S
 
 
-def test_a_process_may_retry_its_failed_claim_at_once(
+def test_a_process_may_retry_its_failed_claim_immediately(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
     with (
@@ -152,7 +152,7 @@ def test_a_process_may_retry_its_failed_claim_at_once(
 def test_takeover_is_refused_while_the_old_owner_may_write(
     es: Elasticsearch, elasticsearch_url: str, forest: str
 ) -> None:
-    """A node of the cluster lags behind and still has the previous owner's alias."""
+    """An Elasticsearch node lags behind and still has the previous owner's alias."""
 
     def between(request: Sent, send: Send) -> Answer:
         return answer(200, {"acknowledged": False}) if request.path == "/_aliases" else send()
@@ -167,7 +167,7 @@ def test_takeover_is_refused_while_the_old_owner_may_write(
     lease.release()
 
 
-def test_an_unrenewed_lease_from_a_fast_clock_expires(es: Elasticsearch, forest: str) -> None:
+def test_an_unrenewed_lease_dated_in_the_future_expires(es: Elasticsearch, forest: str) -> None:
     ahead = {"host": "elsewhere", "renewed_s": time.time() + 3600, "ttl_s": TTL_S, "released": False}
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | ahead})

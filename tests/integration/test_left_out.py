@@ -1,4 +1,4 @@
-"""Looked-up texts are compared without learned boilerplate and with overrides."""
+"""Learned boilerplate is left out of looked-up texts, and overrides apply to them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -85,7 +85,7 @@ def test_overrides_of_a_site_apply_to_its_texts(es: Elasticsearch, fed_pages: tu
 
 NOTICE = "All rights reserved: no part of this article may be copied without the consent of its publisher."
 OVERRIDES = Overrides.of([Override(boilerplate=NOTICE), Override(text=NOTICE, site="law.example")])
-# These texts have the same passages as NOTICE, but other content hashes.
+# These texts have the same passages as NOTICE, but different content hashes.
 TWICE = f"{NOTICE} {NOTICE}"
 THRICE = f"{NOTICE} {TWICE}"
 
@@ -121,7 +121,7 @@ def test_overrides_apply_to_feeding_and_lookups(
             request(elasticsearch_url, index, "/api/v1/similar", post=posted, of=of).json["root"],
         ]
         assert answers == [root] * 3
-    # At a.example, all of this text was declared boilerplate, so its content hash was not remembered.
+    # For a.example, this whole text was boilerplate, so its content hash was not remembered.
     assert read("similar_to_text", index, TWICE, site="law.example", of=of).root == found["law"]
 
 

@@ -111,7 +111,7 @@ def random_options(chance: random.Random, sort: str) -> dict[str, Any]:
 @pytest.mark.parametrize("sort", ["newest", "oldest", "similar-desc", "similar-asc", "sources-desc"])
 def test_every_page_equals_brute_force(corpus: Corpus, read: Read, sort: str) -> None:
     name = f"{sort} {corpus.name}"
-    # One case is the same in every run; the others are new.
+    # The first case is the same in every run; the other cases are new.
     for chance in [random.Random(name)] + [new_random(name)] * times_effort(1):
         query, options = random_query(chance), random_options(chance, sort)
         size, by_number = chance.choice(PAGE_SIZES), chance.random() < 0.3
@@ -139,7 +139,7 @@ def test_sorting_by_sources_reads_until_the_order_is_proven(corpus: Corpus, es: 
     assert not page.order_exact
 
 
-def test_the_order_of_single_articles_is_proven_at_once(
+def test_few_roots_prove_the_order_of_single_articles(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
     index = index_name("single")
@@ -157,7 +157,7 @@ def test_the_order_of_single_articles_is_proven_at_once(
         assert ([row.root for row in page.rows], page.order_exact) == (expected, True)
 
 
-def test_rising_sorts_clusters_by_recent_articles(
+def test_sort_rising_orders_clusters_by_recent_articles(
     es: Elasticsearch, read: Read, index_name: Callable[[str], str]
 ) -> None:
     index, now_ms, hour_ms = index_name("rising"), int(time.time() * 1_000), 3_600_000
@@ -245,7 +245,7 @@ def test_relevance_follows_the_best_match_of_each_cluster(
     chance = random.Random(5)
     for word in ("red", "gold red blue"):
         query = {"match": {"title": word}}
-        # Elasticsearch's order of all articles; a row has the best match of its cluster.
+        # Rows are in Elasticsearch's order of all articles, and each row shows the best match of its cluster.
         body = {"query": query, "size": 10_000, "sort": ["_score"], "track_scores": True}
         hits = es.search(index=corpus.index, body=body)["hits"]["hits"]
         best: dict[str, float] = {}
@@ -391,7 +391,7 @@ def test_similar_articles_and_sources_equal_brute_force(corpus: Corpus, read: Re
                 name: sum(documents[each]["source"] == name for each in expected) for name in names
             }
             if names - {None}:
-                # Exactly as large as the number of named sources.
+                # Request exactly as many sources as have a name.
                 size = len(names - {None})
                 full = read("sources", corpus.index, article_id, other_sources=other_sources, size=size)
                 assert {each.source for each in full.sources} == names - {None}
@@ -421,7 +421,7 @@ def test_similar_refuses_articles_without_a_cluster(corpus: Corpus, read: Read) 
 def test_order_by_count_is_exact_where_shards_prove_it(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
-    """Five shards have more clusters than each returns; only a proven order is reported as exact."""
+    """Each of five shards has more clusters than it returns; only a proven order is reported as exact."""
     index, chance = index_name("counts"), random.Random(3)
     Dedup(es).setup(index, shards=5)
     sizes = {f"root{cluster:04d}": 1 + int(chance.paretovariate(0.9)) % 90 for cluster in range(1_500)}
@@ -441,12 +441,12 @@ def test_order_by_count_is_exact_where_shards_prove_it(
     first = reader.list(index, sort="similar-desc", size=50)
     assert first.order_exact
     assert [row.root for row in first.rows] == expected[:50]
-    # As if there were more clusters than one response contains.
+    # Lower the limit, as if there were more clusters than one response contains.
     tuning = Tuning(max_roots=500)
     again = list_tuned(es, tuning, index, sort="similar-desc", size=50)
     assert again.order_exact
     assert [row.root for row in again.rows] == expected[:50]
-    # Clusters with the smallest counts on one shard may be large on another, without any bound.
+    # A cluster with a small count on one shard may have any count on another shard.
     assert not list_tuned(es, tuning, index, sort="similar-asc", size=50).order_exact
     deep = list_tuned(es, tuning, index, sort="similar-desc", page=9, size=50)
     if deep.order_exact:
@@ -503,7 +503,7 @@ def test_paging_continues_past_a_very_large_cluster(
     )
 
 
-def test_very_many_rows_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
+def test_large_numbers_of_rows_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
     """The number of rows is estimated from some partitions and reported as inexact."""
     index, clusters = index_name("estimated"), 4_000
     Dedup(es).setup(index)

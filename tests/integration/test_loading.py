@@ -1,4 +1,4 @@
-"""Loading files into a real index when articles, the index or the server fail."""
+"""Loading files into a real index: rejected articles, odd dates, and failures of the index."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def test_deleting_an_index_during_a_write_is_an_error(
 def test_deleting_an_index_during_the_last_batch_fails(
     es: Elasticsearch, index: str, dedup: Dedup, chunk_size: int
 ) -> None:
-    """The index is deleted before the only bulk request, or between several."""
+    """The index is deleted before the only bulk request, or between two of several requests."""
 
     def actions() -> Iterator[dict[str, Any]]:
         given = [{"_index": index, "_id": each.id, "_source": each.article} for each in articles(7)]
@@ -100,7 +100,7 @@ def test_deleting_an_index_during_the_last_batch_fails(
 
 
 @pytest.mark.parametrize("block", ["read_only_allow_delete", "write"])
-def test_loading_into_a_blocked_index_fails_at_once(
+def test_loading_into_a_blocked_index_fails_immediately(
     es: Elasticsearch,
     index: str,
     dedup: Dedup,

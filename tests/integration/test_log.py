@@ -50,11 +50,11 @@ def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) ->
         assert documents(es, forest) == ["log-1", "log-2", "log-3"]
     with opened(es, forest) as store:
         assert {each.kind.value for each in arrive(store, range(21))} == {"known"}
-        # A new owner starts a new document, since the previous owner may have left the last one incomplete.
+        # A new owner starts a new document, since the previous owner may have left its last one incomplete.
         assert documents(es, forest)[-1] == "log-4"
 
 
-def test_a_refreshed_node_is_logged_without_its_signature(es: Elasticsearch, index_name: Names) -> None:
+def test_a_node_seen_again_is_logged_without_its_signature(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
 
     def size_bytes() -> int:
@@ -67,7 +67,7 @@ def test_a_refreshed_node_is_logged_without_its_signature(es: Elasticsearch, ind
         arrive(store, range(500))
         before = size_bytes()
         arrive(store, range(500), time=AGING.granularity_ms * 3)
-        # A refreshed node takes 25 bytes instead of 65.
+        # The record of a node that is seen again takes 25 bytes instead of 65.
         assert size_bytes() < 1.5 * before
 
 
@@ -99,8 +99,8 @@ def test_expired_documents_are_deleted_but_live_nodes_kept(
     assert list(maintenance.verify()) == []
 
 
-def test_a_damaged_document_does_not_affect_others(es: Elasticsearch, index_name: Names) -> None:
-    """The document is deleted together with another expired one."""
+def test_a_damaged_document_does_not_affect_other_documents(es: Elasticsearch, index_name: Names) -> None:
+    """The document is deleted together with another expired document."""
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
         arrive(store, range(500))

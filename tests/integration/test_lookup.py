@@ -1,4 +1,4 @@
-"""Looking up a text, in a forest or by its owner, predicts the assignment of its article."""
+"""Looking up a text, in a forest or through the forest's owner, predicts how its article is assigned."""
 
 import asyncio
 import threading
@@ -138,7 +138,7 @@ def looked_up(owner: Owner, article: dict[str, Any]) -> Assignment:
 
 
 def same(found: Assignment, decided: Assignment) -> bool:
-    # Ignore times, which differ, and signatures: only that of an assigned article contains an origin.
+    # Ignore times, which differ, and signatures, which contain an origin only if the article was assigned.
     return found._replace(time_ms=0, signature=b"") == decided._replace(time_ms=0, signature=b"")
 
 
@@ -239,7 +239,7 @@ def test_an_owners_readers_query_the_owner(
     assert not owner_of(dedup).is_open
 
 
-def test_an_owner_without_forest_gives_no_root(
+def test_an_owner_without_a_forest_returns_no_root(
     es: Elasticsearch, dedup: Dedup, names: tuple[str, str]
 ) -> None:
     index, forest = names

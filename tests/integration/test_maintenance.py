@@ -99,7 +99,7 @@ def test_verify_works_while_articles_arrive_and_expire(es: Elasticsearch, index_
                 dedup.expire()
 
         with pytest.MonkeyPatch.context() as patch:
-            # Read nodes and articles in small pages.
+            # Read nodes and articles in small batches.
             find = functools.partial(ForestIndex.find, limits=Limits(max_hits=20))
             patch.setattr(ForestIndex, "find", find)
             patch.setattr("esdedup.elastic.limits.MAX_HITS", 20)
@@ -145,7 +145,7 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
 
 def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: Names) -> None:
     own, forest = index_name("articles"), index_name("forest")
-    # With a log, the state would be read from the log, so it could not be changed as below.
+    # With a log, the state would be read from the log, so the test could not change it.
     with Dedup(es, forest=forest, lookup="search") as dedup:
         dedup.setup(own)
         feed(es, dedup, own, ARTICLES[:60])
@@ -157,7 +157,7 @@ def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: N
     maintenance = Maintenance(es, forest=forest)
     before = nodes(es, forest)
     for index in (own, others):
-        # As if a version that did not store the name of the forest had fed the articles.
+        # Remove the forest's name, as if a version that did not store it had fed the articles.
         es.indices.put_mapping(index=index, meta={})
     for use in (
         lambda: list(maintenance.verify([own, others])),
@@ -174,7 +174,7 @@ def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: N
     found = maintenance.explain(others, "1", "2")
     assert "seem to belong to a forest other than" in (found.forest_missing or "")
     assert found.forest_missing == found.learned_missing
-    # A damaged forest, with no nodes or only older ones, is not refused.
+    # A damaged forest, with no nodes or only older nodes, is not refused.
     newer = [node.id for node in before.values() if node.seq > 5]
     remove(es, forest, *newer)
     es.index(index=forest, id=STATE_ID, document={"state": {"seq": 5}}, refresh=True)
@@ -362,7 +362,7 @@ def test_a_plausible_cluster_is_not_reported(
     assert (found.shared_by_trees, caplog.records) == ((), [])
 
 
-def test_a_footer_of_unrelated_articles_is_reported(es: Elasticsearch, feed_texts: Any) -> None:
+def test_a_footer_shared_by_unrelated_articles_is_reported(es: Elasticsearch, feed_texts: Any) -> None:
     draw = Random(2)
     # Each text has its own sentence and the footer.
     texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
@@ -409,7 +409,7 @@ def test_stats_and_expire_agree_on_expired_nodes(es: Elasticsearch, index_name: 
             feed(es, dedup, index, articles, backfill=True)
     maintenance = Maintenance(es, forest=forest)
     expired = maintenance.expire(dry_run=True)
-    # All expired nodes share a document with live ones.
+    # All expired nodes share a document with live nodes.
     assert (maintenance.stats().expired, expired.leaves + expired.roots) == (0, 0)
 
 

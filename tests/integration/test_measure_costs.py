@@ -41,7 +41,7 @@ def test_costs_are_measured_and_nothing_is_left_behind(
     assert costs.without_boilerplate.us(1_000) > 0 < costs.whole.us(1_000)
     assert costs.omitting.us(1_000) > 0
     assert costs.deciding.us(10_000) >= costs.deciding.us(1_000) > 0
-    # A node consists of more than its signature, because it also has keys.
+    # A stored node is larger than its signature, because it also has keys.
     assert stored.node_bytes > profile.signature_dtype.itemsize
     assert stored.page_bytes < stored.node_bytes
     assert stored.article_bytes > profile.signature_dtype.itemsize

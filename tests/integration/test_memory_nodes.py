@@ -93,7 +93,7 @@ def read_only(es: Elasticsearch, forest: str) -> Iterator[None]:
 def test_a_refused_write_does_not_revive_expired_leaves(
     es: Elasticsearch, index_name: Names, lookup: dict[str, Any]
 ) -> None:
-    """The leaf's root expired, too, and has arrived again as a leaf of another tree."""
+    """The leaf's root has expired, too, and its text has arrived again as a leaf of another tree."""
     forest, first, between, last = index_name("forest"), "00" * 8, "00" * 7 + "07", "00" * 7 + "3f"
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
 
@@ -181,7 +181,7 @@ def test_expired_nodes_are_removed_from_memory(es: Elasticsearch, index_name: Na
 
 
 class PausedLoading:
-    """Holds up the loading of nodes, after they have been read, until `may_continue` is set."""
+    """Delays the loading of nodes, after reading them, until `may_continue` is set."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.may_continue = threading.Event()
@@ -201,7 +201,7 @@ class PausedLoading:
 def test_batches_are_assigned_while_nodes_are_loaded(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, profile: Any, left: int
 ) -> None:
-    """Some known texts, reprints and content hashes arrive while nodes are loaded, others afterwards."""
+    """Known texts, reprints and content hashes arrive both while nodes are loaded and afterwards."""
     monkeypatch.setattr(loading, "_LEFT", left)
     batches = [ARTICLES[:120], ARTICLES[60:180], ARTICLES[150:], ARTICLES[:250], ARTICLES[40:]]
     found, index = [], index_name("articles")
@@ -228,10 +228,10 @@ def test_batches_are_assigned_while_nodes_are_loaded(
     assert found[0] == found[1]
 
 
-def test_loading_during_batches_equals_loading_at_once(
+def test_loading_during_batches_equals_loading_beforehand(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the retention, a text that arrives again makes another node with the same id."""
+    """A text that arrives again after the retention gets another node with the same id."""
     day = AGING.retention_ms
     texts = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 0, hash=n + 1) for n in range(40)]
     forest = index_name("forest")

@@ -96,7 +96,7 @@ def roots(es: Elasticsearch, index: str, name: str) -> dict[str, str]:
 
 
 def check(es: Elasticsearch, old: Old, *, of: str = "dedup") -> None:
-    """Check that articles have the roots of a replay, in the order of `seq` in the object `of`."""
+    """Check the roots of articles against a replay in the order of `seq` in the object `of`."""
     found = sources(es, old.alias)
     replay = Clustering(
         profile=DEFAULT,
@@ -158,14 +158,14 @@ def test_migrated_articles_are_found_by_new_and_old_roots(es: Elasticsearch, old
 def test_callers_cannot_write_the_object_of_a_migration(
     es: Elasticsearch, elasticsearch_url: str, old: Old
 ) -> None:
-    """No interface accepts the object in any form; after the swap, the old object is refused, too."""
+    """A caller's object is never stored, whatever its form; after the swap, this includes the old object."""
     forged: list[dict[str, Any]] = [
         *({"dedup": {"root": FORGED}}, {"dedup.root": FORGED}),
         *({"dedup_2": {"root": FORGED}}, {"dedup_2.root": FORGED}),
         {"dedup_2": [{"root": FORGED}], "dedup_2.seq": 1},
     ]
     articles = [{key: value for key, value in each.items() if key != "_id"} for each in ARTICLES[:10]]
-    # Before the migration begins, an object of that name is an ordinary field.
+    # Before the migration begins, an object named `dedup_2` is an ordinary field.
     old.feed(
         es, [{"_id": f"before-{at}", **each, "dedup_2.root": FORGED} for at, each in enumerate(articles)]
     )
@@ -199,7 +199,7 @@ def test_callers_cannot_write_the_object_of_a_migration(
 
 
 def test_readers_see_either_the_old_or_the_new_list(es: Elasticsearch, old: Old) -> None:
-    """During the swap, one reader is new for each request, and another has cached mappings."""
+    """During the swap, one thread creates a reader per request; the other thread's reader has a cache."""
     old.feed(es, SOME)
     holding, before = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
     migration = old.migrate(es)
@@ -374,7 +374,7 @@ def test_indices_created_during_a_migration_are_migrated(
         es.indices.delete_index_template(name=template)
 
 
-def test_indices_without_set_up_are_not_migrated(es: Elasticsearch, old: Old, index_name: Names) -> None:
+def test_indices_that_are_not_set_up_are_not_migrated(es: Elasticsearch, old: Old, index_name: Names) -> None:
     old.feed(es, [*ARTICLES[:6], {"_id": "empty", "text": ""}])
     stranger = index_name("stranger")
     es.indices.create(index=stranger, aliases={old.alias: {}}, mappings={"_meta": {"theirs": 1}})
@@ -427,7 +427,7 @@ def test_a_swap_drops_edits_only_on_request(es: Elasticsearch, old: Old) -> None
         old.migrate(es, swap=True)
     editor, migration = Editor(es), old.migration(es)
     again = EditRequest(kind="undo", undoes=1)
-    # Only the forest whose roots are read accepts edits, also after a refused swap.
+    # Only the forest whose roots are read accepts edits, even after a refused swap.
     with pytest.raises(IndexNotReady, match="not to"):
         Editor(es, forest=old.to).edit(old.alias, again, by="A. Chen")
     editor.edit(old.alias, again, by="A. Chen")
@@ -439,7 +439,7 @@ def test_a_swap_drops_edits_only_on_request(es: Elasticsearch, old: Old) -> None
     with old.dedup(es, migration) as dedup:
         old.feed(es, ARTICLES[60:61])
         migration.swap(dedup, drop_edits=True, on_read=edit_meanwhile)
-    # The indices still allow edits, in the other forest, where each root is a story.
+    # The indices still allow edits, but in the new forest, where each root is a story.
     assert not Editor(es, forest=old.to).history(old.alias).edits
     found = [hit["_source"]["dedup_2"] for hit in helpers.scan(es, index=old.alias)]
     assert {each["story"] == each["root"] for each in found} == {True}

@@ -19,8 +19,8 @@ from tests.support.brute_force import expected_list, list_tuned, random_corpus, 
 from tests.support.forests import Read
 from tests.support.names import Names
 
-# No article here is from the last 24 hours.
-OF_ANY_TIME = [each for each in get_args(Sort) if each != "rising"]
+# Leave out "rising", because no article here is from the last 24 hours.
+SORTS = [each for each in get_args(Sort) if each != "rising"]
 
 
 def fill(es: Elasticsearch, index: str, articles: dict[str, dict[str, Any]], **mapping: Any) -> None:
@@ -72,11 +72,11 @@ def test_an_alias_of_several_indices_is_not_routed(es: Elasticsearch, read: Read
     assert [row.similar for row in page.rows] == sorted(2 * size - 1 for size in sizes.values())
     assert page.order_exact
     assert read("list", alias, sort="similar-desc", size=3).rows[0].similar == 13
-    # If shards cannot return all their roots, a routed index is still exact, but the alias is not.
+    # If shards cannot return all their roots, only the routed index still has an exact order.
     tuning = Tuning(max_roots=20)
     assert list_tuned(es, tuning, routed, sort="similar-asc", size=5).order_exact
     assert not list_tuned(es, tuning, alias, sort="similar-asc", size=5).order_exact
-    # An index without set-up is left out and does not affect the order.
+    # An index that is not set up is left out and does not affect the order.
     foreign = index_name("foreign")
     es.indices.create(index=foreign, aliases={alias: {}})
     with_foreign = read("list", alias, sort="similar-asc", size=60)
@@ -91,7 +91,7 @@ OPERATIONS: list[tuple[str, ...]] = [
 """All operations that read an index, with their arguments."""
 
 
-def test_an_index_without_set_up_is_named_and_omitted(
+def test_an_index_that_is_not_set_up_is_omitted(
     es: Elasticsearch, read: Read, elasticsearch_url: str, index_name: Names
 ) -> None:
     one, other, plain, tomorrow = map(index_name, ("day-a", "day-b", "day-c", "day-d"))
@@ -99,7 +99,7 @@ def test_an_index_without_set_up_is_named_and_omitted(
     text = {"text": "The fox crosses the harbour at night, and nobody sees it.", "source": "The Post"}
     fill(es, one, {"a": {**text, "root": "r"}, "c": {"root": "s"}})
     fill(es, other, {"b": {**text, "root": "r"}})
-    # An article with the same id but without a root, in an index that maps a field differently.
+    # This article has the same id but no root, and its index maps a field differently.
     es.indices.create(index=plain, mappings={"properties": {"source": {"type": "text"}}})
     es.index(index=plain, id="a", document={"text": "Another fox", "source": "x"}, refresh=True)
     for each in (one, other, plain):
@@ -109,7 +109,7 @@ def test_an_index_without_set_up_is_named_and_omitted(
         changes = {"not_set_up": (plain,)} if hasattr(found, "not_set_up") else {}
         assert found == (expected.model_copy(update=changes) if changes else expected), name
     assert read("list", alias).not_set_up == (plain,)
-    for sort in OF_ANY_TIME:
+    for sort in SORTS:
         page = read("list", alias, sort=sort, size=1, details=True, source_includes=["source"])
         assert (page.total_rows, page.not_set_up) == (2, (plain,))
     # A cursor stays valid after an index is set up and another index is added.
@@ -123,7 +123,7 @@ def test_an_index_without_set_up_is_named_and_omitted(
     assert "not set up" not in single
 
 
-def test_added_and_deleted_indices_are_noticed_at_once(es: Elasticsearch, index_name: Names) -> None:
+def test_added_and_deleted_indices_disturb_no_search(es: Elasticsearch, index_name: Names) -> None:
     one, other, plain = map(index_name, ("come-a", "come-b", "come-c"))
     alias = f"{one}-alias"
     for index, article in ((one, "a"), (other, "b")):
@@ -134,13 +134,13 @@ def test_added_and_deleted_indices_are_noticed_at_once(es: Elasticsearch, index_
         es.indices.create(index=plain, aliases={alias: {}})
         es.index(index=plain, id="c", document={"text": "fox"}, refresh=True)
 
-    for sort in OF_ANY_TIME:
+    for sort in SORTS:
         reader = Reader(es)
         assert len(reader.list(alias, sort=sort).rows) == 2
         # The reader has just read the mappings.
         come()
         page = reader.list(alias, sort=sort)
-        # The new index disturbs no search; it is reported once the mappings are read again.
+        # The new index disturbs no search; it is reported once the reader re-reads the mappings.
         assert len(page.rows) == 2
         assert page.not_set_up in {(), (plain,)}
         es.indices.delete(index=plain)
@@ -246,7 +246,7 @@ def test_search_syntax_finds_the_expected_articles(es: Elasticsearch, read: Read
         ("北京大学", {"beijing"}),
         ("北京 大学", {"beijing", "others"}),
         ("-北京大学 大学", {"others"}),
-        # No query is a syntax error.
+        # No query causes a syntax error.
         ('"new', {"ferry"}),
         ("((ferry", {"ferry"}),
         ("ferry |", {"ferry"}),
@@ -297,7 +297,9 @@ def test_sorting_by_count_works_with_very_many_matches(es: Elasticsearch, index_
 TEXT = "The harbour council voted on Monday to move the ferry. It goes to the northern pier from May on."
 
 
-def test_pages_hide_text_not_compared(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
+def test_pages_hide_text_that_is_not_compared(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
     index, forest = index_name("articles"), index_name("forest")
     texts = {"1": TEXT, "2": f"<style>Buy now!</style>{TEXT}<!-- Buy now! --><i title='Buy now!'></i>"}
     with Dedup(es, forest=forest) as dedup:

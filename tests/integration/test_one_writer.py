@@ -96,7 +96,7 @@ def test_a_process_suspended_too_long_writes_nothing(es: Elasticsearch, job: Job
             assert "has owned it since" in message
         assert stream.versions(es, job.forest) == before
         assert es.indices.get_alias(index=job.forest) == aliases
-        # The owner still owns the forest.
+        # The rival still owns the forest.
         (action,) = rival.enrich([{"_id": "2", **FERRY}])
         assert action["_source"]["dedup"]["root"] in stream.nodes(es, job.forest)
 
@@ -143,7 +143,7 @@ def test_a_second_process_is_refused_or_waits(
 
 
 def test_a_lost_lease_is_reported_even_if_free_again(es: Elasticsearch, job: Job) -> None:
-    """The renewing thread notices first; the feeder must not reacquire the forest without an error."""
+    """The renewing thread notices this first; the feeder must not reacquire the forest without an error."""
     others = renewing_threads()
     with Dedup(es, forest=job.forest, profile=job.profile, lease_ttl_s=TTL_S) as feeder:
         list(feeder.enrich([{"_id": "1", **FERRY}]))
@@ -159,7 +159,7 @@ def test_a_lost_lease_is_reported_even_if_free_again(es: Elasticsearch, job: Job
         assert action["_source"]["dedup"]["seq"] == 3
 
 
-def test_a_killed_local_process_is_replaced_at_once(es: Elasticsearch, job: Job) -> None:
+def test_a_killed_local_process_is_replaced_immediately(es: Elasticsearch, job: Job) -> None:
     job = dataclasses.replace(job, lease_ttl_s=600, point=STOPS["between batches"])
     with Feeder(job) as owner:
         owner.wait_for_stop()
@@ -200,7 +200,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize(
     ("kind", "advice"), [(FULL_DISK, "free disk space"), (READ_ONLY, "remove the block")]
 )
-def test_feeding_a_blocked_forest_fails_at_once(
+def test_feeding_a_blocked_forest_fails_immediately(
     es: Elasticsearch,
     index_name: Names,
     block: Callable[[str, str], None],
@@ -227,7 +227,7 @@ def test_feeding_a_blocked_forest_fails_at_once(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_deleting_nodes_of_a_blocked_forest_fails_at_once(
+def test_deleting_nodes_of_a_blocked_forest_fails_immediately(
     es: Elasticsearch, fed: tuple[str, str], block: Callable[[str, str], None], pauses: list[float]
 ) -> None:
     _, forest = fed
@@ -239,7 +239,7 @@ def test_deleting_nodes_of_a_blocked_forest_fails_at_once(
     assert pauses == []
 
 
-def test_a_repair_of_blocked_articles_fails_at_once(
+def test_a_repair_of_blocked_articles_fails_immediately(
     es: Elasticsearch, fed: tuple[str, str], block: Callable[[str, str], None], pauses: list[float]
 ) -> None:
     index, forest = fed
@@ -257,7 +257,7 @@ def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_na
     forest = index_name("forest")
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, lookup="search")
     assign(stale, as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
-    # As if the lease had expired: another process may acquire the forest now.
+    # Make the lease look expired, so that another process may acquire the forest.
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
     owner = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)

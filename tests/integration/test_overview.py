@@ -1,4 +1,4 @@
-"""Overviews of searches, and articles that they do not count."""
+"""Overviews of searches, and articles that are not counted, because they are not enriched."""
 
 import itertools
 from collections import Counter
@@ -76,7 +76,7 @@ def values_of(document: dict[str, Any], field: str) -> set[str]:
 
 
 def matches(document: dict[str, Any], form: dict[str, Any], *, but: str = "") -> bool:
-    """Return whether a document is found, ignoring what is chosen in the field `but`."""
+    """Return whether a document is found, ignoring the values chosen in the field `but`."""
     if "dedup" not in document or not set(form.get("words", "").split()) <= {document["title"]}:
         return False
     published = document["dedup"]["published"]
@@ -133,7 +133,9 @@ def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, form: di
     assert list(facets) == ["language", *(["number"] if "number" in form.get("where", {}) else []), *country]
 
 
-def test_http_overviews_equal_the_readers(es: Elasticsearch, elasticsearch_url: str, corpus: str) -> None:
+def test_http_overviews_equal_those_of_the_reader(
+    es: Elasticsearch, elasticsearch_url: str, corpus: str
+) -> None:
     query_items = [("q", "ferry"), ("source", "Wire"), ("source", "Echo"), ("where", "language:en")]
     extras: list[list[tuple[str, str]]] = [[], [("where", "language:zh"), ("where", "outlet.country:se")]]
     for extra in extras:
@@ -171,7 +173,7 @@ def test_chosen_values_are_always_listed(es: Elasticsearch, corpus: str) -> None
         (lambda number: f"a{number // 3}", True),
     ],
 )
-def test_fields_of_nearly_unique_values_are_not_facets(
+def test_fields_with_nearly_unique_values_are_not_facets(
     es: Elasticsearch, index_name: Names, named: Callable[[int], str], is_facet: bool
 ) -> None:
     index = index_name("identified")
@@ -215,7 +217,7 @@ def test_fields_that_cannot_be_chosen_are_refused(es: Elasticsearch, corpus: str
 
 @pytest.fixture
 def some(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
-    """An index with one enriched article and three others, and its forest."""
+    """An index with one enriched article and three articles that are not, and its forest."""
     index, forest = index_name("some"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
@@ -265,7 +267,7 @@ def test_statistics_count_unenriched_articles(es: Elasticsearch, some: tuple[str
     assert maintenance.stats().not_enriched is None
 
 
-def test_a_new_forest_for_rooted_articles_logs_a_warning(
+def test_a_new_forest_for_assigned_articles_logs_a_warning(
     es: Elasticsearch, some: tuple[str, str], index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     index, forest = some
@@ -285,7 +287,7 @@ def test_a_new_forest_for_rooted_articles_logs_a_warning(
 
 
 def test_dynamically_mapped_languages_can_be_chosen(es: Elasticsearch) -> None:
-    """Dynamic mapping gives every string a keyword subfield, most of which contain prose."""
+    """Dynamic mapping gives every string a keyword subfield; most of these subfields contain prose."""
     with new_names(es) as name:
         made = name("by-itself")
         es.indices.create(index=made)

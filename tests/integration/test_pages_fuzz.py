@@ -1,4 +1,4 @@
-"""Odd values of every parameter: the pages and the API refuse them and never fail."""
+"""The pages and the API never fail, whatever values their parameters have."""
 
 import base64
 import itertools
@@ -25,18 +25,18 @@ from tests.support.from_openapi import Description
 
 DESCRIPTION = Description(api_description())
 LISTS = ("/", "/api/v1/list", "/feed.rss", "/export.csv", "/export.jsonl")
-OF_AN_ARTICLE = ("/article", "/api/v1/article", "/api/v1/similar", "/api/v1/sources", "/api/v1/timeline")
+ARTICLE_PATHS = ("/article", "/api/v1/article", "/api/v1/similar", "/api/v1/sources", "/api/v1/timeline")
 PARAMETERS = {
     LISTS: "q since until source where sort head min_similar min_sources dedup details arrived_since page "
     "size after",
-    OF_AN_ARTICLE: "id index view other_sources page size after",
+    ARTICLE_PATHS: "id index view other_sources page size after",
     ("/article",): "id index view other_sources page listed",
     ("/compare",): "one other listed",
     ("/language",): "to back",
 }
-OF_TIME = {"since", "until", "arrived_since", "after"}
+TIME_PARAMETERS = {"since", "until", "arrived_since", "after"}
 # The parameters that name articles.
-PLACES = {OF_AN_ARTICLE: ("id",), ("/article",): ("id",), ("/compare",): ("one", "other")}
+PLACES = {ARTICLE_PATHS: ("id",), ("/article",): ("id",), ("/compare",): ("one", "other")}
 # URL-encoded values.
 VALUES = (
     *("", "%00", "a" * 8_000, "9" * 30, "-1", "NaN", "1e400", "%ED%A0%80", "-", "a,b", "*", "%E2%80%AE"),
@@ -111,8 +111,8 @@ def test_odd_parameters_never_cause_a_server_error(
         )
         for paths, names in PARAMETERS.items()
         for name, value in itertools.product(names.split(), VALUES)
-        # The unit of times matters only to these parameters.
-        if unit == "date" or name in OF_TIME
+        # The unit of times matters only to parameters with times.
+        if unit == "date" or name in TIME_PARAMETERS
     ]
     lists = {sort: reader.list(index, sort=sort, size=2).next for sort in ("newest", "similar-desc")}
     for sort, cursor in lists.items():

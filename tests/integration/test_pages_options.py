@@ -24,7 +24,7 @@ from tests.support.names import Names, new_names
 from tests.support.pages import article
 
 Fed = tuple[str, str]
-# Enough for a cluster of several pages of results.
+# There are enough articles for a cluster with several pages of results.
 ARTICLES = list(sample.articles(800))
 (SOURCE, _), (OTHER_SOURCE, _) = Counter(each["source"] for each in ARTICLES).most_common(2)
 
@@ -41,7 +41,7 @@ def fed(es: Elasticsearch) -> Iterator[Fed]:
 
 
 def all_of(url: str, index: str, path: str, given: list[dict[str, Any]]) -> list[Response]:
-    """Get a path with each set of parameters from one application, since creating it is slow."""
+    """Get a path with each set of parameters from one application, since creating an application is slow."""
     return requests(url, index, [Request(path=path, query=urlencode(each, doseq=True)) for each in given])
 
 
@@ -174,12 +174,12 @@ def test_two_articles_are_compared_and_explained(es: Elasticsearch, elasticsearc
     assert "What differs" not in itself
     assert compared("none", one.id).status == compared(one.id, f"none/{one.id}").status == 404
     assert compared(one.id, f"https://desk.example/article?id={other.id}").status == 200
-    # An id may be an address.
+    # An article's id may look like an address.
     address = "https://a.example/article?id=7"
     es.index(index=index, id=address, document=es.get(index=index, id=one.id)["_source"], refresh=True)
     assert compared(one.id, address).status == compared(address, f"{index}/{address}").status == 200
     es.delete(index=index, id=address, refresh=True)
-    # The earlier of the two is A.
+    # The earlier of the two articles is A.
     page = request(elasticsearch_url, index, "/article", id=one.id).body
     links = [
         parse_qs(urlsplit(html.unescape(each)).query) for each in re.findall('href="(/compare[^"]*)"', page)

@@ -1,4 +1,4 @@
-"""This version reads and migrates what every released version has stored."""
+"""This version reads and migrates the data of every released version."""
 
 import json
 from collections.abc import Iterator
@@ -29,16 +29,16 @@ def folder(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> dict[str, Any]:
-    """The results that this version returned."""
+    """The results that the released version returned."""
     found: dict[str, Any] = json.loads((folder / "expected.json").read_text("utf-8"))
     return found
 
 
-def test_a_released_index_is_read_at_its_cursor(
+def test_a_released_index_and_its_cursor_are_read(
     es: Elasticsearch, folder: Path, expected: dict[str, Any]
 ) -> None:
     found = json.loads(json.dumps(released.answers(es, folder)))
-    # Fingerprints of another version of the profile are not compared.
+    # Compare only ids, since fingerprints of different versions of the profile are not comparable.
     assert [name for name, _ in found["similar"]] == [name for name, _ in expected["similar"]]
     names = ("list", "second", "wire", "words", "article")
     assert {name: found[name] for name in names} == {name: expected[name] for name in names}
@@ -69,7 +69,7 @@ def test_released_indices_are_fed_after_a_migration(
     assert listed.not_enriched == before.not_enriched
     stories = {row.root for row in listed.rows}
     assert len(stories) > len(before.rows)
-    # Some later articles join migrated ones, and stories are still found by their old roots.
+    # Some later articles join migrated articles, and stories are still found by their old roots.
     joined = [each for row in listed.rows for each in reader.similar(news, row.id, size=50).rows]
     assert {each["_id"] for each in later} & {each.id for each in joined}
     assert all(row.root and reader.cluster(news, row.root).total > 0 for row in before.rows)

@@ -56,7 +56,7 @@ def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
 def test_articles_fed_again_with_other_fingerprints_change_nothing(
     es: Elasticsearch, fed: tuple[str, str], change_fingerprints: Callable[[Change], None]
 ) -> None:
-    """Nothing changes after the forest was rebuilt, either."""
+    """After a rebuild of the forest, nothing changes either."""
     index, forest = fed
     before, remembered = dedup_objects(es, index), hashes(es, forest)
     maintenance = Maintenance(es, forest=forest)
@@ -95,7 +95,7 @@ def test_content_hashes_are_remembered_across_refresh_and_restart(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-# Once all pages have been learned from, NOTES are nothing but boilerplate; SHORT never have a fingerprint.
+# Once all pages have been learned from, NOTES consist of boilerplate only; SHORT never get a fingerprint.
 NOTES = [
     {"_id": f"notes-{at}", "text": text, "url": f"https://{HARBOUR}/notes-{at}"}
     for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))
@@ -107,7 +107,7 @@ SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
 def test_boilerplate_articles_keep_their_roots_when_fed_again(
     es: Elasticsearch, index_name: Names, profile: Profile
 ) -> None:
-    """They are fed again with all boilerplate learned, with none, and after the forest has been lost."""
+    """The articles are fed again with all boilerplate learned, with none learned, and without the forest."""
     index, forest = index_name("articles"), index_name("forest")
     first = [*NOTES[:1], *SHORT]
     articles = [*first, *(stored_page(number, HARBOUR) for number in range(ENOUGH)), *NOTES[1:]]
@@ -131,7 +131,7 @@ def test_boilerplate_articles_keep_their_roots_when_fed_again(
             es.indices.delete(index=forest)
             maintenance.rebuild([index])
         with Dedup(es, forest=forest, profile=profile, batch_size=50) as dedup:
-            # Less boilerplate is learned now than when the notes first arrived.
+            # Less boilerplate may be known now than when the notes first arrived.
             feed(es, dedup, index, [*NOTES, *articles])
         assert dedup_objects(es, index) == before, accident
         assert maintenance.count() == count, accident

@@ -1,4 +1,4 @@
-"""Repairs of split trees and of random damage: one repair fixes all that can be repaired."""
+"""Repairs of split trees and of random damage: one repair fixes all damage that can be repaired."""
 
 import base64
 import itertools
@@ -46,7 +46,7 @@ def test_a_repair_killed_while_joining_trees_can_continue(
     before = roots(es, index)
     found = nodes(es, forest)
     leaf = a_leaf(found)
-    # Split a tree in two: a leaf becomes a root, with all the other leaves.
+    # Split a tree in two: a leaf becomes the root of all other leaves.
     split = [node._replace(root=leaf.id) for node in found.values() if node.root == leaf.root != node.id]
     write(es, forest, *split)
     whole = ForestWriter.write
@@ -114,7 +114,7 @@ def test_a_restored_older_snapshot_is_repaired(es: Elasticsearch, index_name: Na
         {"_id": str(number), "text": text}
         for number, text in enumerate(itertools.chain.from_iterable(zip(*stories(40), strict=True)))
     ]
-    # The failure happens among the second versions; the first versions of most stories precede it.
+    # The snapshot follows the first versions of most stories; the failure happens among the second versions.
     first, second, third = stream[:30], stream[30:70], stream[60:]
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         dedup.setup(index)
@@ -147,7 +147,7 @@ def test_a_restored_older_snapshot_is_repaired(es: Elasticsearch, index_name: Na
 
 
 def test_nodes_of_articles_indexed_twice_regain_their_roots(es: Elasticsearch, index_name: Names) -> None:
-    """Their articles have the `seq` of the second indexing, and so do the nodes recreated from them."""
+    """The articles, and the nodes recreated from the articles, have the `seq` of the second indexing."""
     index, forest = index_name("articles"), index_name("forest")
     twice = list(soak_articles(300, seed=1))
     with Dedup(es, forest=forest, lookup="search") as dedup:
@@ -163,7 +163,7 @@ def test_nodes_of_articles_indexed_twice_regain_their_roots(es: Elasticsearch, i
 
 
 ARTICLES_FED = 120
-# Times that are too low or too high.
+# Shifts that make a time too low or too high.
 SHIFTS_MS = (-40 * DAY_MS, -DAY_MS, DAY_MS // 24, 400 * DAY_MS)
 
 Damaged = Callable[[Random, list[StoredNode], StoredNode], StoredNode]
@@ -261,7 +261,7 @@ def lose_roots(es: Elasticsearch, forest: str, found: dict[str, StoredNode]) -> 
     return lost
 
 
-def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_recreated_roots_first_get_a_leafs_signature(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = nodes(es, forest)
     lost = lose_roots(es, forest, before)
@@ -269,7 +269,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
     assert kinds(maintenance, index) >= {ViolationKind.ROOT_GONE, ViolationKind.NODE_GONE}
     repaired = maintenance.repair()
     assert repaired[ViolationKind.ROOT_GONE] == len(lost)
-    # Stray content hashes are other content hashes of the lost roots; their articles restore them.
+    # Stray content hashes are further content hashes of the lost roots; a repair with articles restores them.
     assert set(repaired) <= {ViolationKind.ROOT_GONE, ViolationKind.STRAY_PAGE}
     made = nodes(es, forest)
     assert {each: node.root for each, node in made.items()} == {
@@ -278,7 +278,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
     for root in lost:
         leaves = {node.signature for node in before.values() if node.root == root != node.id}
         assert made[root].signature in leaves - {before[root].signature}
-    # A leaf's signature does not show what the root was near, so no trees are joined by it.
+    # A leaf's signature does not show which nodes were near the root, so the repair joins no trees.
     assert maintenance.repair().total() == 0
     assert kinds(maintenance, index) == {ViolationKind.NODE_BEHIND}
     assert maintenance.repair([index])
@@ -289,7 +289,7 @@ def test_recreated_roots_take_a_leafs_signature_at_first(es: Elasticsearch, fed:
 def test_roots_are_recreated_from_articles_read_latest_first(
     es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A leaf's article is read before its root's, in the same page of results or in an earlier one."""
+    """A leaf's article is read before its root's article, in the same page of results or an earlier one."""
     index, forest = fed
     before, hashes_before = nodes(es, forest), hashes(es, forest)
     lost = lose_roots(es, forest, before)

@@ -43,7 +43,7 @@ def place(hit: dict[str, Any]) -> tuple[int, int]:
 
 
 def texts(hits: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the ids of articles grouped by fingerprint, in order of the first article."""
+    """Return the ids of articles, grouped by fingerprint; groups are in the order of their first articles."""
     found: dict[str, list[str]] = {}
     for hit in hits:
         found.setdefault(hit["_source"]["dedup"]["fingerprint"], []).append(hit["_id"])
@@ -124,7 +124,7 @@ def test_row_details_describe_the_cluster(
         if row.similar:
             largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:5]
             assert [(each.source, each.articles) for each in details.largest_sources] == largest
-        # The article that resembles the shown article least; identical texts do not count.
+        # Find the article that resembles the shown article least; identical texts do not count.
         similar = read("similar", index, row.id, in_index=row.index, size=1_000).rows
         others = [each.resemblance for each in similar if fingerprints[each.id] != fingerprints[row.id]]
         found = details.most_different
@@ -232,7 +232,7 @@ def test_a_row_names_linked_stories(read: Read, es: Elasticsearch, index_name: N
     assert read("list", bare, details=True).rows[0].details.same_headline.stories == 0
 
 
-def test_other_profiles_compare_rows_by_distance(es: Elasticsearch, index_name: Names) -> None:
+def test_rows_of_other_profiles_are_compared_by_distance(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("bits")
     text = "The council of the harbour town voted on Monday evening to buy a second ferry for the islands"
     texts = {"a": f"{text}.", "b": f"{text}, it is said.", "c": f"{text}."}

@@ -14,7 +14,7 @@ from tests.support.names import Names
 
 
 @pytest.mark.parametrize("route_by_root", [True, False])
-def test_an_article_without_fingerprint_keeps_its_root(
+def test_an_article_without_a_fingerprint_keeps_its_root(
     es: Elasticsearch, index_name: Names, route_by_root: bool
 ) -> None:
     index, other, alias = index_name("roots"), index_name("other"), index_name("alias")
@@ -58,7 +58,7 @@ def test_each_cluster_lies_on_one_shard(es: Elasticsearch, routed: tuple[str, st
     assert not kinds(Maintenance(es, forest=forest), index)
 
 
-def test_an_article_with_another_root_moves_to_its_shard(es: Elasticsearch, routed: tuple[str, str]) -> None:
+def test_an_article_moves_to_its_new_roots_shard(es: Elasticsearch, routed: tuple[str, str]) -> None:
     index, _ = routed
     records = Records(es, indices=[index], fields=Fields())
     found = [record for batch in records.batches() for record in batch]
@@ -73,7 +73,7 @@ def test_an_article_with_another_root_moves_to_its_shard(es: Elasticsearch, rout
     assert hit["_source"]["text"]
 
 
-def test_an_earlier_copy_replaces_no_later_text(es: Elasticsearch, routed: tuple[str, str]) -> None:
+def test_an_earlier_copy_does_not_replace_a_later_text(es: Elasticsearch, routed: tuple[str, str]) -> None:
     index, forest = routed
     records = Records(es, indices=[index], fields=Fields())
     old = next(record for batch in records.batches() for record in batch)
@@ -111,7 +111,7 @@ def test_an_update_of_a_text_is_refused(es: Elasticsearch, routed: tuple[str, st
     assert all("routed by root" in each.reason for each in rejected)
 
 
-ENGLISH = {
+TEXTS_BY_LANGUAGE = {
     "en": {
         "one": "Election day: the voters of the harbour town chose a new council on Monday morning.",
         "two": "The elections were close, and every vote in the harbour counted until late at night.",
@@ -129,7 +129,9 @@ def fed(es: Elasticsearch, index_name: Names, articles: str, *, language: str | 
     index = index_name(f"language-{articles}")
     with Dedup(es, forest=index_name("forest")) as dedup:
         dedup.setup(index, language=language)
-        actions = [{"_index": index, "_id": each, "text": text} for each, text in ENGLISH[articles].items()]
+        actions = [
+            {"_index": index, "_id": each, "text": text} for each, text in TEXTS_BY_LANGUAGE[articles].items()
+        ]
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
     return index
 
@@ -162,9 +164,9 @@ def test_chinese_is_found_by_pairs_of_characters(es: Elasticsearch, index_name: 
     index = fed(es, index_name, "zh", language="zh-CN")
     for words, expected in {"选举": {"one", "two"}, "港口 选举": {"one", "two"}, "新闻": {"three"}}.items():
         assert found(reader, index, words).keys() == expected
-    # Both pairs are in a text, but not as these four characters.
+    # A text contains both pairs, but not next to each other in this order.
     assert found(reader, index, "选举港口") == {}
-    # A single character is found where it begins a pair, so not at the end of a clause.
+    # A single character is found only where it begins a pair, so not at the end of a clause.
     assert found(reader, index, "港").keys() == {"one", "two"}
     assert found(reader, index, "选举 -票").keys() == {"one"}
     assert found(reader, fed(es, index_name, "zh"), "港").keys() == {"one", "two"}
@@ -192,7 +194,9 @@ def test_an_index_keeps_its_language(es: Elasticsearch, index_name: Names) -> No
     assert {properties[name]["analyzer"] for name in ("body", "title", "headline")} == {"english"}
 
 
-def test_missing_server_features_are_named_before_creation(es: Elasticsearch, index_name: Names) -> None:
+def test_missing_server_features_are_reported_before_creating_the_index(
+    es: Elasticsearch, index_name: Names
+) -> None:
     index = index_name("lacking")
     with Dedup(es, forest=index_name("forest")) as dedup:
         # A server with all modules has every analyzer.
@@ -209,7 +213,7 @@ def test_missing_server_features_are_named_before_creation(es: Elasticsearch, in
 
 
 @pytest.mark.parametrize("kind", ["index", "component"])
-def test_a_template_gives_new_indices_the_fields(es: Elasticsearch, index_name: Names, kind: str) -> None:
+def test_a_template_adds_the_fields_to_new_indices(es: Elasticsearch, index_name: Names, kind: str) -> None:
     index = index_name("from-template")
     name, pattern = f"{index}-of", f"{index}*"
     own = {"properties": {"body": {"type": "text"}, "desk": {"type": "keyword"}}, "_meta": {"ours": 1}}
@@ -225,7 +229,7 @@ def test_a_template_gives_new_indices_the_fields(es: Elasticsearch, index_name: 
         dedup = Dedup(es, fields=Fields(text="body", time="date"), forest="a-forest")
         for _ in range(2):
             dedup.setup_template(name, forest="a-forest")
-        # A caller that gives no names changes nothing, and other names are refused.
+        # A call without field names changes nothing, and a call with other names is refused.
         Dedup(es).setup_template(name)
         with pytest.raises(IndexNotReady, match="set up with other field names"):
             Dedup(es, fields=Fields(text="content")).setup_template(name)
@@ -298,7 +302,7 @@ def test_an_index_with_other_field_names_stays_unchanged(es: Elasticsearch, inde
         assert raised.value.likely["time"] == "date"
     assert es.indices.get_mapping(index=index) == before
     own = Fields(text="body", title="headline", time="date")
-    # Articles may lack a source and an address if no field resembles them.
+    # Set-up succeeds without fields for the source and the address, if no field looks like one.
     Dedup(es, fields=own).setup(index)
     assert Dedup(es).require_ready(index) == own
     # Articles are not sampled again after the first set-up.

@@ -141,7 +141,9 @@ _PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", 
     st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4),
     st.sampled_from(["", "/", "//", "#x"]),
 )
-def test_document_paths_match_elasticsearchs(server: Server, method: str, parts: list[str], end: str) -> None:
+def test_document_paths_are_parsed_as_by_elasticsearch(
+    server: Server, method: str, parts: list[str], end: str
+) -> None:
     path = "/" + "/".join(parts).replace("I", server.index) + end
     read = article_path(method, path.encode())
     # Skip paths for which the server would create another index.

@@ -143,7 +143,7 @@ def test_links_of_pages_stay_under_their_prefix(elasticsearch_url: str, unchange
         ("GET", "/pages", True),
         ("GET", "/pages/api/v1/list", True),
         ("POST", "/pages/api/v1/similar", True),
-        # An index may have this name.
+        # These requests belong to an index called `pages`.
         ("HEAD", "/pages", False),
         ("PUT", "/pages", False),
         ("GET", "/pages/_search", False),

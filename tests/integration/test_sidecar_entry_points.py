@@ -111,7 +111,7 @@ def test_articles_without_text_are_refused_or_get_no_root(client: Client, passes
     indirect=["process"],
     ids=["warn", "pass", "refuse"],
 )
-def test_writes_to_an_index_without_set_up_are_reported(
+def test_writes_to_unknown_indices_are_handled_as_configured(
     client: Client, index_name: Names, status: int, warnings: int
 ) -> None:
     missing, lines = index_name("missing"), [{"text": TEXT}, {"index": {"_id": "b"}}, {"text": TEXT}]
@@ -141,7 +141,7 @@ def test_compressed_bodies_and_lists_of_texts_are_accepted(client: Client) -> No
 
 
 def test_many_textless_articles_do_not_delay_other_requests(client: Client) -> None:
-    """In an earlier version, logging and answering them blocked all other requests for seconds."""
+    """In an earlier version, logging and answering these articles blocked all other requests for seconds."""
     body = b'{"index":{}}\n{}\n' * 60_000
     waits_s = []
     with ThreadPoolExecutor() as threads:
@@ -182,11 +182,11 @@ def test_an_index_created_on_write_fails_no_other_articles(client: Client, index
         ("POST", "/{index}*/_update_by_query"),
         ("POST", "/missing,{index}/_update_by_query?ignore_unavailable=true"),
         ("POST", "/_reindex"),
-        # Whatever index their paths name, their lines may name another.
+        # Whatever index these paths name, the lines of the body may name another index.
         *(("POST", f"{path}/typed/_bulk") for path in ("/{index}", "/elsewhere", "/")),
     ],
 )
-def test_unparsed_requests_reach_no_index_with_set_up(client: Client, method: str, path: str) -> None:
+def test_unparsed_requests_reach_no_index_of_articles(client: Client, method: str, path: str) -> None:
     def ask(index: str) -> Any:
         body = json.dumps({"source": {"index": "none"}, "dest": {"index": index}, "text": TEXT}).encode()
         if path.endswith("_bulk"):
@@ -212,7 +212,7 @@ def test_the_sidecar_is_ready_only_while_it_accepts_articles(client: Client, is_
         indices.put_settings(index=forest, settings=blocked)
     try:
         assert client.bulk({"index": {"_id": "a"}}, {"text": TEXT})[0] == 503
-        # A conflict would mean that the document exists.
+        # A conflict (409) would tell the client that the document exists.
         assert client.ask("PUT", f"/{client.index}/_create/a", json.dumps({"text": TEXT}).encode())[0] == 503
         until(lambda: client.ask("GET", "/readyz")[0] == 503, PATIENCE_S, client.process)
         assert ("closed" if is_closed else "block") in client.ask("GET", "/readyz")[1]["detail"]
@@ -254,7 +254,7 @@ TEXTS = {article.pop("id"): article for article in sample.articles(40)}
 
 
 def role(name: str, *, index: str, forest: str) -> Any:
-    """Return a role of deploy/ with these names of the index and the forest."""
+    """Return a role from deploy/, with the given names of the index and the forest."""
     text = (DEPLOY / f"role-{name}.json").read_text()
     return json.loads(text.replace("esdedup-forest", forest).replace("news", index))
 
@@ -298,7 +298,7 @@ def test_the_roles_are_sufficient_and_minimal(
         with urllib.request.urlopen(request, timeout=PATIENCE_S_ROLES) as answer:
             assert json.load(answer)["total"] >= 1
 
-        # Users cannot exceed their rights: readers cannot write, nor feeders to other indices.
+        # Users cannot exceed their rights: readers cannot write, and feeders cannot write to other indices.
         before = nodes(es, forest)
         for user, where in (("reader", index), ("feeder", "elsewhere")):
             other = Elasticsearch(sidecar.url, basic_auth=(user, PASSWORD))
@@ -312,5 +312,5 @@ def test_the_roles_are_sufficient_and_minimal(
 
     for user in security.roles:
         granting = [list(security.granting(user, *each)) for each in security.done[user]]
-        # Each privilege was the only one that allowed some request.
+        # For each privilege, there was a request that only this privilege allowed.
         assert {alone[0] for alone in granting if len(alone) == 1} == {*security.privileges(user)}

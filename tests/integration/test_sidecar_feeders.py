@@ -1,4 +1,4 @@
-"""Programs that write through a sidecar get roots, and the same responses as without the sidecar."""
+"""Articles written through a sidecar get roots; clients get the same responses as without a sidecar."""
 
 import gzip
 import http.client
@@ -43,7 +43,7 @@ def process(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
 def test_articles_get_the_same_roots_without_a_sidecar(
     es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
-    """This test must feed the first articles of this forest."""
+    """This test must be the first to feed the forest."""
     # Both runs use the same index name, because it is part of the signatures.
     index, left_out = index_name("articles"), list[int]()
 
@@ -85,7 +85,7 @@ def test_pages_learned_first_filter_the_first_article(
     texts = [RawPage.of(each, Fields(), name="page", article_id=each["_id"]) for each in taught]
     counts, found, forest = [], [], index_name("forest")
     with running(elasticsearch_url, forest=forest) as process:
-        # Its requests end in the middle of a block of pages.
+        # Requests of this size end in the middle of a block of pages.
         remote = Dedup(es, forest=forest, sidecar=process.url, batch_size=50)
         with Dedup(es, forest=index_name("other")) as own, remote:
             for dedup in (own, remote):
@@ -121,7 +121,7 @@ def test_bulk_requests_of_logstash_are_accepted(
     event = {"@timestamp": "2026-11-22T08:00:00.000Z", "@version": "1", "tags": ["feed"]}
     lines: list[Any] = []
     for text in (PAGES[0]["text"], f"{PAGES[0]['text']}!", None):
-        # Values that an event lacks are null.
+        # Logstash sends null for values that an event lacks.
         lines += [{"index": {"_id": None, "_index": index, "routing": None}}, {**event, "message": text}]
 
     def send(lines: list[Any], content_type: str) -> Any:
@@ -131,7 +131,7 @@ def test_bulk_requests_of_logstash_are_accepted(
         with urllib.request.urlopen(request) as answered:
             return json.load(answered)
 
-    # Older versions of Logstash send the last type, which Elasticsearch no longer accepts.
+    # Older versions of Logstash send the last content type, which Elasticsearch no longer accepts.
     for content_type in ("application/json", "application/x-ndjson", "text/plain"):
         answer = send(lines, content_type)
         assert answer["errors"] is True
@@ -162,7 +162,7 @@ def bulk(*lines: dict[str, object]) -> bytes:
 
 
 def requests(index: str) -> list[Request]:
-    """Return requests that get the same responses each time all are sent in this order."""
+    """Return requests that get the same responses whenever all of them are sent in this order."""
     dated = f"%3C{index}-%7Bnow%2Fy%7D%3E"
     actions = bulk(
         {"index": {"_id": "1"}},

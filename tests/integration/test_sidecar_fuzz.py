@@ -45,7 +45,7 @@ _INSERTED = [
 
 
 def mutated(chance: random.Random, body: bytes) -> bytes:
-    """Return a body with up to three changes, some where a key begins, so that it often stays JSON."""
+    """Return a body with up to three changes, some at the beginning of a key, so that it often stays JSON."""
     for _ in range(chance.randrange(4)):
         keys = [at + 1 for at, byte in enumerate(body) if byte in b"{,:["] or [0]
         at = chance.choice([chance.randrange(len(body) + 1), chance.choice(keys)])
@@ -92,7 +92,7 @@ def test_no_described_endpoint_fails(stage: Fuzzed, description: Description, da
     sent = data.draw(description.requests(known=known))
     answer = stage.sidecar.send(sent.method, sent.target, sent.body, sent.headers)
     _check_problem(answer)
-    # Some requests use another method, and a path with an empty part has no endpoint.
+    # A request with another method gets 405, and a path with an empty part gets 404.
     assert str(answer.status) in sent.answers or answer.status in {404, 405}, (answer.status, answer.body)
     stage.check_lives()
 
@@ -150,9 +150,9 @@ def test_bulk_requests_are_refused_or_get_the_servers_status(stage: Fuzzed) -> N
     for _ in range(times_effort(20)):
         body = packed = mutated(chance, chance.choice(_BULKS))
         headers = NDJSON
-        # In gzip, Elasticsearch ignores a last line without a newline; the sidecar refuses it.
+        # In a gzip body, Elasticsearch ignores a last line without a newline; the sidecar refuses it.
         if body.endswith(b"\n") and chance.random() < 0.5:
-            # Like two concatenated files.
+            # Compress the body like two concatenated files.
             packed = gzip.compress(body[:100]) + gzip.compress(body[100:])
             headers = NDJSON | {"Content-Encoding": "gzip"}
         ours, theirs = stage.both(stage.plain, "/{index}/_bulk", packed, headers)

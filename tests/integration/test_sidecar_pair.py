@@ -28,8 +28,8 @@ TTL_S = 2
 OPTIONS = ("--lease-ttl-s", str(TTL_S), "--keep-boilerplate")
 # Learning would also depend on the order of pages, which cannot be reconstructed afterwards.
 PROFILE = DEFAULT.with_changes(keep_boilerplate=True)
-# Generous, because the machine may be busy. After SIGTERM, an owner first answers its accepted requests, for
-# half a minute at most.
+# This limit is generous, because the machine may be busy, and because an owner that gets SIGTERM first
+# answers its accepted requests, for half a minute at most.
 PATIENCE_S = 60
 TEXTS = {article.pop("id"): article for article in sample.articles(600)}
 # Pauses grow from the first to the longest; together they are longer than a takeover.
@@ -86,7 +86,7 @@ def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch)
     root = es.get(index=pair.index, id="a")["_source"]["dedup"]["root"]
     for path, body in _ways(pair, one):
         assert f"the owner of the forest, at {pair.owner.url}" in _refusal(pair.standby, path, body)
-    # The request is refused before its body, which is never sent.
+    # The request is refused although its body is never sent.
     assert b" 503 " in _answer_to_head(pair.standby, f"/{pair.index}/_bulk")
     assert roots(es, pair.index) == {"a": root}
     with Dedup(es, forest=pair.forest, sidecar=[pair.standby.url, pair.owner.url], profile=PROFILE) as dedup:
@@ -114,14 +114,14 @@ def test_a_standby_names_the_owner_and_takes_over(pair: Pair, es: Elasticsearch)
     until(lambda: not pair.standby.owns(), PATIENCE_S, *pair.all)
     assert pair.owner.url in _refusal(pair.standby, "/v1/enrich/one", one)
 
-    # The owner is killed: the standby takes over at once.
+    # The owner is killed, and the standby takes over immediately.
     pair.owner.process.kill()
     pair.take_over()
     assert pair.owner.post("/v1/enrich/one", one)["dedup"]["root"] == root
 
 
 def _refusal(sidecar: SidecarProcess, path: str, body: Any) -> str:
-    """Return the reason for which a sidecar refuses an article now."""
+    """Return the reason that a sidecar gives for refusing an article."""
     with pytest.raises(urllib.error.HTTPError) as raised:
         sidecar.post(path, body)
     with raised.value as refused:
@@ -138,7 +138,7 @@ def _answer_to_head(sidecar: SidecarProcess, path: str) -> bytes:
         return connection.recv(1_000)
 
 
-# `test_sidecar_soak` kills an owner in every run.
+# `make test` leaves out SIGKILL, since `test_sidecar_soak` kills an owner in every run.
 @pytest.mark.parametrize(
     "how", [signal.SIGTERM, signal.SIGKILL][: 1 if EFFORT <= 1 else 2], ids=lambda how: how.name
 )
@@ -192,7 +192,7 @@ class _Feeder(threading.Thread):
             self.outcome = error
 
     def _feed(self, actions: list[dict[str, Any]]) -> int:
-        # The client gives up on a process that hangs after the timeout.
+        # After the timeout, the client gives up on a process that hangs.
         with Elasticsearch(
             self._urls,
             request_timeout=TTL_S,
@@ -219,8 +219,9 @@ class _LibraryFeeder(_Feeder):
 def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str]:
     """Return the roots that the articles get if they are fed in the order in which they arrived here.
 
-    An article that arrived twice has a new `seq`; its node keeps the first one. If several articles have the
-    same node, the one whose own text yields the node's id came first; the others have the same content hash.
+    An article that arrived twice has a new `seq`; its node keeps the first `seq`. If several articles have
+    the same node, the article whose own text yields the node's id came first; the other articles have the
+    same content hash.
     """
     first = {id_: node.seq for id_, node in nodes(es, pair.forest).items()}
     hits = helpers.scan(es, index=pair.index, _source=["dedup.fingerprint", "dedup.seq"])

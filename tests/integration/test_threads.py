@@ -92,7 +92,7 @@ def changing(functions: list[Any]) -> Callable[[FrameType], bool]:
 
 
 def batch(number: int) -> list[dict[str, Any]]:
-    """Return an article, and a reprint of the previous one."""
+    """Return an article, and a reprint of the previous article."""
     article, before = ARTICLES[number], ARTICLES[number - 1]
     return [
         article,
@@ -110,7 +110,7 @@ def roots_of(dedup: Dedup, number: int) -> list[str]:
 def test_a_batch_interrupted_anywhere_may_be_repeated(
     elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], called: list[Any]
 ) -> None:
-    """The roots are those of an undisturbed forest."""
+    """The repeated batch gets the same roots as in an undisturbed forest."""
     functions = [*CHANGING, *called]
     interrupts = Interrupts(changing(functions))
     client = Elasticsearch(elasticsearch_url)
@@ -139,10 +139,10 @@ def test_a_process_may_retake_a_dropped_lease(elasticsearch_url: str, index_name
 
 
 @pytest.mark.parametrize("is_sent_first", [False, True])
-def test_a_signal_handler_may_close_during_a_renewal(
+def test_a_signal_handler_may_close_dedup_during_a_renewal(
     elasticsearch_url: str, index_name: Names, is_sent_first: bool
 ) -> None:
-    """The forest is free at once, the interrupted renewal does not retake it, and the batch is stored."""
+    """The forest is released immediately, the renewal does not retake it, and the batch is stored."""
     forest = index_name("forest")
     seqs: list[int] = []
 
@@ -150,7 +150,7 @@ def test_a_signal_handler_may_close_during_a_renewal(
         seqs.extend(action["_source"]["dedup"]["seq"] for action in dedup.enrich(ARTICLES[1:2]))
 
     with Elasticsearch(elasticsearch_url) as client:
-        # Not closed if the test fails: that would hang too.
+        # If the test fails, `dedup` is not closed, because closing it would hang, too.
         dedup = Dedup(client, forest=forest)
         list(dedup.enrich(ARTICLES[:1]))
         store = owner_of(dedup)._store
@@ -172,7 +172,7 @@ def test_a_signal_handler_may_close_during_a_renewal(
 
 
 def closing_meanwhile(lease: Lease, close: Callable[[], None], *, is_sent_first: bool) -> Any:
-    """Return the client of a lease's renewals, with a handler that closes before or after the request."""
+    """Return a client for a lease's renewals that calls `close` before or after each request."""
 
     class Client:
         def index(self, **request: Any) -> Any:

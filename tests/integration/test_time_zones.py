@@ -1,4 +1,4 @@
-"""Days, charts and times in the reader's time zone, also when clocks change."""
+"""Days, charts and times in the reader's time zone, even when clocks change."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -108,7 +108,7 @@ def test_days_begin_and_end_in_the_zone(
         ("2026-11-01T08:00", "Asia/Shanghai", "2026-11-01T00:00:00"),
         ("2026-11-01T08:00Z", "Asia/Shanghai", "2026-11-01T08:00:00"),
         ("2026-11-01T08:00-05:00", "Asia/Shanghai", "2026-11-01T13:00:00"),
-        # As decoded from an address in which the plus was not encoded.
+        # A plus that is not encoded in an address is decoded as a space.
         ("2026-11-01T08:00 08:00", "UTC", "2026-11-01T00:00:00"),
         ("2026-11-01T08:00:30.5 0800", "UTC", "2026-11-01T00:00:30.500"),
         ("2026-11-01 08:00", "Asia/Shanghai", "2026-11-01T00:00:00"),
@@ -125,7 +125,7 @@ def test_the_last_moment_allows_for_clock_changes() -> None:
         first, last = moment_ms(day, berlin), moment_ms(day, berlin, is_end=True)
         assert first is not None
         assert last == first + hours * 60 * MINUTE_MS - 1
-    # In Cairo, the hour before midnight occurred twice.
+    # On this day in Cairo, the hour before midnight occurred twice.
     cairo = zone_named("Africa/Cairo")
     first, last = (moment_ms("2023-10-26", cairo, is_end=each) for each in (False, True))
     assert last == (first or 0) + 25 * 60 * MINUTE_MS - 1
@@ -179,5 +179,5 @@ def test_api_and_files_use_the_requested_time_zone(
     assert "no time zone" in refused.body
     rows = answer("/export.csv", time_zone=SHANGHAI).body.splitlines()[1:]
     assert len(rows) == expected
-    # The columns with the times of the first and the last article.
+    # Times in the file have the offset of the requested time zone.
     assert all(each.split(",")[4].startswith(f"{day}T") and "+08:00" in each for each in rows)

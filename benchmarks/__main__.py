@@ -1,4 +1,4 @@
-"""Run benchmarks by name, print their tables, and store these in the file of results."""
+"""Run benchmarks by name, print their tables, and with `--keep` store the tables in the file of results."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ from benchmarks.month import table as month_table
 from benchmarks.server import Run
 
 _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
-    # Benchmarks that need real articles come first, so that a missing folder is noticed at once.
+    # Benchmarks that need real articles come first, so that a missing folder is noticed immediately.
     "sets": quality.sets,
     "excerpts": excerpts.excerpts,
     "quality": quality.quality,
@@ -99,7 +99,9 @@ def main(
         float,
         typer.Option(min=0.0001, max=1.0, help="Factor by which usual sizes are multiplied, for trials."),
     ] = _SCALE,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of hash functions for detection.")] = _SEEDS,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Number of hash functions for measuring detection.")
+    ] = _SEEDS,
     json: Annotated[
         Path | None, typer.Option("--json", help="Write the rows as numbers to this file.")
     ] = None,

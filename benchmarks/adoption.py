@@ -1,7 +1,7 @@
-"""Adopts daily indices behind an alias, with live feeding and kills: `python -m benchmarks.adoption`.
+"""Adopts daily indices while articles are fed and the command is killed: `python -m benchmarks.adoption`.
 
-Run it once for each release, not with the other benchmarks: a million articles take a quarter of an hour.
-It prints its measurements, and compares the articles with a replay, as the sidecars' soak test does.
+Run this once for each release, not with the other benchmarks: a million articles take a quarter of an hour.
+The benchmark prints measurements and compares the articles with a replay, as the sidecars' soak test does.
 """
 
 import argparse
@@ -39,16 +39,16 @@ def main() -> None:
         given = dict(archive(options.articles))
         _load(es, given)
         plain = _plain_per_s(es, given, min(len(given), 100_000))
-        log(f"plain reading and updating: {plain:,.0f} articles a second")
+        log(f"plain reading and updating: {plain:,.0f} articles per second")
         with running(url_of(es), "--memory-bytes", "6GiB", forest=_FOREST) as sidecar:
-            # The index of the live articles has the fields from the beginning.
+            # The index of the live articles has the `dedup` fields before the adoption starts.
             esdedup_command("setup", _LIVE, es=es)
             es.indices.put_alias(index=_LIVE, name=_ALIAS)
             feeding = Feeding(sidecar, index=_LIVE)
             feeding.start()
             took_s = _adopt(es, sidecar, kills=options.kills, total=len(given))
             feeding.stop()
-        log(f"adopted in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
+        log(f"adopted in {took_s:,.0f} s, {len(given) / took_s:,.0f} per second")
         log(f"{len(feeding.fed):,} articles were fed during the adoption")
         page = Reader(es).list(_ALIAS, sort="similar-desc")
         log(f"the list: {page.total_articles:,} articles, {page.not_enriched} without a root")
@@ -69,7 +69,7 @@ def archive(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _load(es: Elasticsearch, given: Articles) -> None:
-    """Index articles as a program without esdedup does."""
+    """Index the articles without esdedup."""
     days = sorted({_index(each) for each in given.values()})
     for day in days:
         es.indices.create(index=day, aliases={_ALIAS: {}})
@@ -82,7 +82,7 @@ def _index(article: dict[str, Any]) -> str:
 
 
 def _plain_per_s(es: Elasticsearch, given: Articles, count: int) -> float:
-    """Return the articles per second that can be read in order and updated with an object of similar size."""
+    """Return how many articles per second can be read in order and given an object as large as `dedup`."""
     chance = random.Random(_SEED)
     taken = list(given.values())[:count]
     bulk(es, ({"_index": _PLAIN, **each} for each in taken))
@@ -121,7 +121,7 @@ def _adopt(es: Elasticsearch, sidecar: SidecarProcess, *, kills: int, total: int
 
 
 def killed_s(*command: str, es: Elasticsearch, kills: int, total: int, done: Callable[[], int]) -> float:
-    """Kill a command `kills` times, evenly over its work, then run it to its end; return the seconds."""
+    """Kill a command `kills` times, evenly over its work, then let it finish; return the total duration."""
     started_s = time.monotonic()
     for number in range(1, kills + 1):
         process = subprocess.Popen(command_of(*command, es=es), stderr=subprocess.DEVNULL)
@@ -150,7 +150,7 @@ def command_of(*arguments: str, es: Elasticsearch) -> list[str]:
 
 
 class Feeding(threading.Thread):
-    """Feeds articles through the sidecar until it is stopped, and records those that were accepted."""
+    """Feeds articles through the sidecar until `stop` is called, and records the accepted articles."""
 
     def __init__(self, sidecar: SidecarProcess, *, index: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The share of bits in which simhashes differ, against the angle between the weights of their words.
+"""Compares the share of bits in which simhashes differ with the angle between their word weights.
 
 Each bit of a simhash says on which side of a random plane the vector of weights lies, so the simhashes of two
 vectors differ in a bit with probability angle / π (Charikar, STOC 2002).
@@ -26,7 +26,7 @@ TABLE = "angle"
 DEGREES = (1, 3, 5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 105, 120, 135, 150, 165, 179)
 WIDTH = 64
 _WORDS, _PAIRS = 300, 400
-# Articles of the sample corpus, which has reprints of each story. Pairs are grouped by angle.
+# The number of articles from the sample corpus, and the width of the ranges by which pairs are grouped.
 _ARTICLES, _JOINED_DEGREES = 400, 5
 _RANDOM, _SAMPLE = "random weights", "articles of the sample corpus"
 
@@ -38,7 +38,7 @@ class Angle:
     kind: str
     # The mean angle of the pairs.
     degrees: float
-    # The share of differing bits in all bits of all pairs.
+    # The share of all the pairs' bits that differ.
     share: float
     pairs: int
     table: str = TABLE
@@ -74,7 +74,7 @@ def angle(run: Run) -> list[Angle]:
 
 
 def share_of_random_pairs(radians: float, *, words: int, pairs: int, random: np.random.Generator) -> float:
-    """Return the share of bits that differ between the simhashes of vectors at an angle.
+    """Return the share of bits that differ between the simhashes of vectors at the given angle.
 
     Each pair has its own words, hashed as in fingerprints. Unlike the weights of texts, these weights have
     both signs, because angles of more than 90 degrees require both.
@@ -100,7 +100,7 @@ def share_of_random_pairs(radians: float, *, words: int, pairs: int, random: np.
 def vectors_at(
     radians: float, size: int, random: np.random.Generator
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return two random vectors of equal length at an angle: float64 ``(size,)`` each."""
+    """Return two random vectors of equal length at the given angle: float64 ``(size,)`` each."""
     one, across = random.normal(size=(2, size))
     across -= one * (one @ across) / (one @ one)
     across *= np.linalg.norm(one) / np.linalg.norm(across)
@@ -125,7 +125,7 @@ def _articles(count: int) -> Iterator[Angle]:
 
 
 def draw(rows: list[Angle], path: Path) -> None:
-    """Write a picture in the format that the suffix of its file names."""
+    """Write a picture; the suffix of `path` determines its format."""
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     panel = figure.subplots()
     degrees = np.linspace(0, 180, 181)

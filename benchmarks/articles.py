@@ -1,4 +1,4 @@
-"""The real articles that benchmarks use, and their labels, which are not part of the project."""
+"""Loads the real articles that benchmarks use, and their labels. The data is not part of the project."""
 
 import gzip
 import json
@@ -78,7 +78,7 @@ def _folder_of(name: str) -> Path:
 def articles_of(name: str) -> Articles:
     path = _folder_of(name) / f"{name}.jsonl"
     held = path.read_bytes() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes())
-    # `str.splitlines` would also split at characters within articles.
+    # `str.splitlines` would also split at line separators within articles.
     lines = held.rstrip(b"\n").split(b"\n")
     return {article["id"]: article for article in map(json.loads, lines)}
 
@@ -88,7 +88,7 @@ def texts_of(name: str) -> list[str]:
 
 
 def shingles_of(text: str, *, is_chinese: bool) -> Sequence[str]:
-    """Return the shingles that labels are made from: of Chinese letters and digits, or of words."""
+    """Return the shingles that labels are made from: Chinese characters and digits, or words."""
     if is_chinese:
         letters = "".join(filter(str.isalnum, text))
         starts = range(max(1, len(letters) - SHINGLE_LETTERS + 1))

@@ -1,4 +1,4 @@
-"""Memory, disk and reading time of learned boilerplate when both periods that it covers are full."""
+"""Measures memory, disk space and loading time of learned boilerplate when both of its periods are full."""
 
 import contextlib
 import time
@@ -21,7 +21,7 @@ from esdedup.text.parsed import Passages
 _FOREST = "benchmark-boilerplate"
 _TABLE = "boilerplate"
 _SITES, _BATCH = 10_000, 1_000
-# The passages of a page that its site repeats, and those that no other page has.
+# The numbers of passages per page that the whole site repeats, and that no other page has.
 _OF_SITE, _OWN = 40, 25
 _FILLED = 0.99
 _MEGABYTE = 1e6
@@ -118,7 +118,7 @@ def _look_up(url: str) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _measured(what: str, figures: dict[str, float]) -> Iterator[None]:
-    """Measure the `with` block, at whose end its results must still be in memory."""
+    """Measure the `with` block. Its results must still be in memory when the block ends."""
     before_bytes, started, processor_s = resident_bytes(), time.perf_counter(), time.process_time()
     yield
     figures[f"{what}, s"] = time.perf_counter() - started

@@ -23,7 +23,7 @@ BEGIN_S = 1_788_220_800
 """The start of the period in which articles are published, 2026-09-01."""
 DAYS = 60
 _S = DAYS * 24 * 3_600
-# One cluster has a tenth of all articles; for six hours, nearly all articles belong to it.
+# One cluster has a tenth of all articles; nearly all articles of six hours belong to it.
 _LARGEST = 0.1
 _FLOOD_S = 6 * 3_600
 # The sizes of the other clusters follow a power law with this exponent, up to this maximum.
@@ -44,7 +44,7 @@ _SEGMENTS = 5
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Collection:
-    """Articles in the order of their arrival: the id of each is its number, and so is its `seq`."""
+    """Articles in order of arrival. An article's id and its `seq` are its position in this order."""
 
     # `roots`, `times_s`, `sources` and `titles` have one value for each article.
     roots: Numbers
@@ -55,7 +55,7 @@ class Collection:
     names: list[str]
     sizes: Numbers
     signatures: Signatures
-    # Words for queries; three of them together match a few of a thousand articles.
+    # Words for queries; a query of three words matches a few articles per thousand.
     searched: Numbers
 
     @classmethod
@@ -92,7 +92,7 @@ class Collection:
         return len(self.roots)
 
     def members_of_size(self, least: int, most: int) -> Numbers:
-        """Return the articles of clusters with sizes from `least` to `most`, inclusive."""
+        """Return the articles whose clusters have from `least` to `most` articles, inclusive."""
         sizes = self.sizes[self.roots]
         return np.flatnonzero((least <= sizes) & (sizes <= most))
 

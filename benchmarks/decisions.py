@@ -1,4 +1,4 @@
-"""The effects of design decisions about the number of keywords, saturated keys and shared blocks."""
+"""Measures the effects of design decisions: the number of keywords, saturated keys and shared blocks."""
 
 import dataclasses
 from datetime import timedelta
@@ -44,7 +44,7 @@ def keywords(_: Run) -> list[Row]:
 
 
 def saturated(_: Run) -> list[Row]:
-    """Measure the processor time of a batch with one footer, with and without saturated keys."""
+    """Measure the processor time of articles that share a footer, with and without saturated keys."""
     assert VERIFIED.agreement is not None
     unlimited = dataclasses.replace(VERIFIED.agreement, max_postings=_UNLIMITED)
     return [
@@ -74,7 +74,7 @@ def hot(run: Run) -> list[Row]:
 
 
 def _last_batch_s(profile: Profile) -> float:
-    """Assign articles with one representative in common and nothing else, and time the last batch."""
+    """Assign articles that share only one representative; return the processor time of the last batch."""
     relation = relation_of(profile)
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation)
     random = np.random.default_rng(1)

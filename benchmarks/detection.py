@@ -4,8 +4,8 @@ Any two articles with the same root are a predicted pair. Pairs labelled ``pos``
 ``grey`` are ignored, and every other predicted pair, labelled or not, is false.
 
 Pairs are not independent of each other: one wrong article in a cluster of twenty makes nineteen pairs wrong.
-The bootstrap for the intervals therefore draws groups of articles, which no predicted or ``pos`` pair
-connects with each other.
+The bootstrap for the intervals therefore draws groups of articles. No predicted or ``pos`` pair connects two
+groups.
 """
 
 import dataclasses
@@ -99,7 +99,7 @@ class Score:
 
 
 def _groups(count: int, pairs: list[tuple[int, int]]) -> npt.NDArray[np.int64]:
-    """Number clusters so that clusters connected by pairs have the same number."""
+    """Return a group number for each cluster; clusters connected by pairs have the same number."""
     parents = list(range(count))
 
     def first_of(cluster: int) -> int:
@@ -146,7 +146,7 @@ class Detection:
     threshold: float | None = None
     # One score for each hash function.
     scores: Sequence[Score]
-    # The recall of the pairs that are not copies of each other; then the number of these pairs.
+    # The recall of pairs that are not copies, for each hash function; then the number of such pairs.
     recalls_of_edited: Sequence[Share]
     edited: int
 

@@ -26,7 +26,7 @@ from esdedup.forest import store
 from esdedup.text import parsed
 from esdedup.text.hashing import TokenHash
 
-# An odd number, different from the base of the real hashes of tokens.
+# An odd number that differs from the base of the real token hashes.
 _STEP = 0xD1342543DE82EF95
 
 
@@ -75,7 +75,7 @@ def assigned(
 
 def never_learning(articles: Articles, profile: Profile) -> Roots:
     """Cluster without learning, as if no other page had arrived before each page."""
-    # The first block of pages never fills, so no page is learned from.
+    # The first block of pages never fills, so nothing is learned.
     endless = functools.partial(Boilerplate, block_pages=len(articles) + 1)
     with mock.patch.object(store, "Boilerplate", endless):
         return clustered(articles, profile)
@@ -102,7 +102,7 @@ def _fail(rejected: ArticleRejected) -> None:
     raise rejected
 
 
-# Twice the usual number of permutations, for less noise: 1 KB for each text.
+# Twice the usual number of permutations, for less noise: 1 KB per text.
 PERMUTATIONS = 256
 LSH = f"datasketch MinHashLSH({PERMUTATIONS})"
 CHECKED = f"{LSH}, MinHash.jaccard checked"
@@ -119,7 +119,7 @@ class Shingled:
 
     def __init__(self, articles: Articles) -> None:
         self.ids = list(articles)
-        # A faster hash than datasketch's own; datasketch hashes again by the seed.
+        # A faster hash than datasketch's own; datasketch then permutes the hashes by the seed.
         self.hashes = [
             [
                 mmh3.hash(shingle, signed=False)
@@ -147,7 +147,7 @@ def minhash_lsh(
         for row, minhash in enumerate(minhashes):
             matches = np.array(index.query(minhash), np.int64)
             unchecked.add(row, matches)
-            # This is `MinHash.jaccard` for all matches at once.
+            # This computes `MinHash.jaccard` for all matches together.
             resemblances = (values[matches] == values[row]).mean(axis=1)
             checked.add(row, matches[resemblances >= threshold])
             index.insert(row, minhash)

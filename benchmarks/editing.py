@@ -1,7 +1,7 @@
 """Measures the cost of edits: `python -m benchmarks.editing [--articles N]`.
 
-Prints the duration of merges and of undoing them, with the number of articles that each changes; the latency
-of lists by story and by root; and the rate of feeding with and without stories.
+Prints how long it takes to merge stories and to undo each merge, and how many articles change; the latency of
+lists by story and by root; and the rate of feeding with and without stories.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def main() -> None:
     count = parser.parse_args().articles
     with client(lifetime_s=3_000) as es:
         for index, editorial in (("plain", False), ("edited", True)):
-            print(f"{index}: {fed(es, index, count, editorial=editorial):,.0f} articles a second")
+            print(f"{index}: {fed(es, index, count, editorial=editorial):,.0f} articles per second")
         for sort in SORTS:
             taken = {index: median_ms(es, index, sort) for index in ("plain", "edited")}
             print(f"{sort}: {taken['plain']:.1f} ms by root, {taken['edited']:.1f} ms by story")

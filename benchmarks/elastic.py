@@ -1,4 +1,4 @@
-"""The forest in Elasticsearch against plain bulk requests of node documents."""
+"""Compares the forest in Elasticsearch with plain bulk requests that index node documents."""
 
 import time
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def elastic_classic(run: Run) -> list[Row]:
 def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
     """Assign and commit batches of 1,000, while the peer only writes prepared documents.
 
-    Then measure the disk space of a node.
+    Then measure the disk space per node.
     """
     count = run.size(_MILLION)
     random = np.random.default_rng(count)
@@ -76,7 +76,7 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
                     rounds=run.size(_ROUNDS),
                 )
                 node_count = store.contents().nodes
-            # Elasticsearch keeps the whole `_source` of documents until it finds that no replica needs it.
+            # The whole `_source` stays on disk until Elasticsearch finds that no replica needs it.
             client.indices.flush(index=[_FOREST, _PEER])
             time.sleep(Sizes().kept_for_recovery_s)
             ours_bytes[found] = bytes_of(client, _FOREST) / node_count

@@ -110,7 +110,7 @@ _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
 
 
 def _in_short(rows: Sequence[Counted]) -> Iterator[Counted]:
-    """Sum the rows of each line for each set."""
+    """Sum the rows of each line of the summary, for each set."""
     for (what, (table, is_chosen, counts)), name in itertools.product(_LINES.items(), _LONG | _SHORT):
         chosen = [row for row in rows if (row.table, row.case) == (table, name) and is_chosen(row.kind)]
         if of := sum(row.of for row in chosen):
@@ -141,7 +141,7 @@ def _is_chinese(token: str) -> bool:
 
 
 def excerpt(text: str, share: float, position: float) -> str:
-    """Return a share of a text's Chinese characters and words: its beginning at position 0, its end at 1."""
+    """Return a share of a text's characters and words: the first if `position` is 0, the last if it is 1."""
     tokens = list(_TOKEN.finditer(text))
     count = max(1, round(share * len(tokens)))
     first = round(position * (len(tokens) - count))
@@ -236,7 +236,7 @@ def _of_excerpts(stories: Stories, order: str, share: float) -> Counted:
 
 
 def of_round_ups(stories: Stories, order: str) -> Counted:
-    """Count stories that have another story's root because of round-ups, or a round-up's root."""
+    """Count stories that joined another story because of round-ups, that joined a round-up, or are linked."""
     groups = list(zip(*[iter(stories.texts)] * _IN_A_ROUND_UP, strict=False))
     of_groups = {_MADE_OF + " ".join(group): group for group in groups}
     made = {each: "\n\n".join(stories.texts[story] for story in group) for each, group in of_groups.items()}
@@ -288,7 +288,7 @@ def _of_revisions(stories: Stories) -> Iterator[Counted]:
 
 
 def _of_look_alikes(name: str) -> Iterator[Counted]:
-    """Count the look-alikes, pairs that differ in figures or days, whose articles have the same root."""
+    """Count look-alikes (pairs that differ in figures or days) whose two articles have the same root."""
     alike = [tuple(pair) for pair, label in articles.labels_of(name).items() if label == "hardneg_template"]
     if alike:
         roots = detectors.clustered(articles.articles_of(name), DEFAULT)

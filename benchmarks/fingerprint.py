@@ -1,4 +1,4 @@
-"""Rates of computing all that is stored of a raw text, on one core: our default profile and the peers."""
+"""Compares how fast our default profile and the peers compute all stored data of raw texts, on one core."""
 
 import dataclasses
 import logging
@@ -27,7 +27,7 @@ _TEXTS = 2_000
 # The size of batches in `esdedup cluster` and `esdedup index`.
 _BATCH = 1_000
 _ROUNDS = 7
-# The usual number of permutations; fewer would be faster, but would estimate less well.
+# The usual number of permutations; fewer would be faster, but less accurate.
 _PERMUTATIONS = 128
 _TABLE, _STEPS_TABLE, _UNIT = "fingerprint", "fingerprint-steps", "documents/s"
 
@@ -44,7 +44,7 @@ class _Runner:
 
 
 class _Ours:
-    """All steps: boilerplate, signatures, ids of nodes, keys of bands."""
+    """Runs all steps: boilerplate, signatures, node ids, band keys."""
 
     def __init__(self, profile: Profile) -> None:
         self._fingerprinter = Fingerprinter(profile)
@@ -116,7 +116,7 @@ def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]
     """Return documents per second of processor time: the median of rounds in which runners take turns."""
     durations_s: dict[str, list[float]] = {runner.name: [] for runner in runners}
     for runner in runners:
-        # Loads tables and dictionaries before the measurement.
+        # Load tables and dictionaries before the measurement.
         runner.work(texts[: _BATCH : runner.every])
     for _ in range(_ROUNDS):
         for runner in runners:
@@ -128,7 +128,7 @@ def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]
 
 
 class _Peers:
-    """Other packages, with shingles that suit the language, and fast hash functions if they accept one."""
+    """Other packages, with shingles that suit the language, and fast hash functions where possible."""
 
     def __init__(self, *, is_chinese: bool) -> None:
         self._is_chinese = is_chinese
@@ -159,7 +159,7 @@ class _Peers:
             self._cut(text)
 
     def _cut(self, text: str) -> Sequence[str]:
-        """Return shingles of the text without cleaning it, which would take more time in Python."""
+        """Return shingles of the text as it is; cleaning the text would take more time in Python."""
         if self._is_chinese:
             starts = range(max(1, len(text) - SHINGLE_LETTERS + 1))
             return [text[at : at + SHINGLE_LETTERS] for at in starts]
@@ -169,7 +169,7 @@ class _Peers:
 
     def _rensa(self, texts: Sequence[str]) -> None:
         for text in texts:
-            # rensa processes repeated shingles faster than Python makes a set of them.
+            # rensa processes repeated shingles faster than Python removes the repetitions.
             minhash = RMinHash(num_perm=_PERMUTATIONS, seed=1)
             minhash.update(self._cut(text))
             minhash.digest()

@@ -31,7 +31,7 @@ PEERS = {
 }
 """Two settings of faiss that find everything within 3 bits.
 
-Each has the bits of a vector, the number of hashes, the bits of a hash, and the number of bits to flip.
+Each tuple has the bits per vector, the number of hashes, the bits per hash, and the number of bits to flip.
 """
 
 
@@ -69,7 +69,7 @@ def forest_large(run: Run) -> list[Row]:
 
 
 def _rows(table: str, run: Run, profile: Profile, usual: int, *, are_biased: bool = False) -> list[Row]:
-    """Measure batches of 1,000 arrivals, ours and both peers' in turn; compare with the faster peer."""
+    """Measure batches of 1,000 arrivals with esdedup and both peers in turn; compare with the faster peer."""
     count = run.size(usual)
     held = Held.random(profile, count, np.random.default_rng(count), are_biased=are_biased)
     ours_s, theirs_s = _durations_s(held, batches=run.size(_BATCHES))
@@ -110,7 +110,7 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
         assign(store, held.arrivals(at, at + len(some)), now_ms=NOW_MS)
         for each in peers.values():
             each.add(as_bytes(profile, some))
-    # Exclude imported objects from later garbage collections.
+    # Exclude all objects made so far from later garbage collections.
     gc.collect()
     gc.freeze()
     ours_s: dict[str, list[float]] = {_INDEX: [], _WHOLE: []}

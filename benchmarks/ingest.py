@@ -1,4 +1,4 @@
-"""Indexing with `Dedup` and through the sidecar, compared with plain indexing."""
+"""Compares indexing with `Dedup` and through the sidecar with plain indexing."""
 
 import concurrent.futures
 import contextlib
@@ -76,7 +76,7 @@ def spent_by(
 
 
 def compared(table: str, case: str, ours: Sequence[Spent], plain: Sequence[Spent]) -> Iterator[Row]:
-    """Compare medians with those of plain bulk requests."""
+    """Compare the median costs with the median costs of plain bulk requests."""
     for part, name in ((case, "wall_s"), (f"{case}, processor time of all", "processor_s")):
         ours_s, plain_s = (median(getattr(each, name) for each in some) for some in (ours, plain))
         yield less_is_better(table, part, ours_s, PLAIN, plain_s, "s")
@@ -95,8 +95,7 @@ def empty(client: Elasticsearch) -> None:
 
 
 def bulk(client: Elasticsearch, actions: Iterable[Action]) -> None:
-    """Send actions."""
-    # Copied, because the helper modifies actions.
+    # Send copies, because the helper modifies actions.
     helpers.bulk(client, ({**action} for action in actions), chunk_size=_CHUNK)
 
 
@@ -123,7 +122,7 @@ _IN_PROCESS = "the same threads with one Dedup that owns the forest"
 
 
 def sidecar(run: Run) -> list[Row]:
-    """Feed the sample corpus by one feeder and by several; then send articles one by one."""
+    """Feed the sample corpus with one feeder and with several; then send articles one by one."""
     actions = actions_of(run.size(COUNT))
     with server.client(run, lifetime_s=3_600) as client:
         return [

@@ -27,7 +27,7 @@ _FIELDS = Fields()
 _WITHOUT = "set up for no language"
 _ROUNDS = 5
 _MOST_FOUND = 10_000
-# The maximum number of expected results: half of the requested number, which leaves space for wrong results.
+# The maximum number of expected results: half of the requested number, to leave room for wrong results.
 _MOST_EXPECTED = 5_000
 _WORDS, _CHARACTERS = 20, 10
 # The minimum and maximum share of articles that contain a word.
@@ -64,7 +64,7 @@ class _Query(NamedTuple):
 
     typed: str
     expected: frozenset[str]
-    # Whether the query is sent as a program's match query instead of the search box's query.
+    # Whether the query is a match query, as an application would send it, instead of the search box's query.
     is_match: bool = False
 
     def body(self) -> Query:
@@ -74,7 +74,7 @@ class _Query(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The results of searches of one kind in an index: means over the queries, in percent."""
+    """The results of one kind of query in an index: mean recall and precision in percent, median duration."""
 
     recall: float
     precision: float
@@ -82,13 +82,13 @@ class _Found(NamedTuple):
 
 
 def search_language(run: Run) -> list[Row]:
-    """Compare the indices of English and of Chinese news."""
+    """Compare searches of English news and of Chinese news."""
     rows: list[Row] = []
     with server.client(run, lifetime_s=3_600) as client:
         english, chinese = _texts("en_wire", run), _texts("zh_news", run)
         rows += _compared(client, articles.SETS["en_wire"], "en", english, _english(english))
         rows += _compared(client, articles.SETS["zh_news"], "zh", chinese, _chinese(chinese))
-        # These sentences are as many articles as a small index has, but short.
+        # There are as many sentences as a small index has articles, but they are short.
         sentences = _sentences(chinese)
         case = f"the same, each of {len(sentences):,} sentences an article"
         rows += _compared(client, case, "zh", sentences, _chinese(sentences))
@@ -102,7 +102,7 @@ def _compared(
     texts: Mapping[str, tuple[str, str]],
     kinds: Mapping[str, Sequence[_Query]],
 ) -> Iterator[Row]:
-    """Index texts with and without a language, and search both for queries of some kinds."""
+    """Index the texts with and without a language, and send all queries to both indices."""
     indices = [_index(client, texts, each) for each in (language, None)]
     for kind, queries in kinds.items():
         ours, theirs = _search(client, indices, queries)
@@ -182,7 +182,7 @@ def _search(client: Elasticsearch, indices: Sequence[str], queries: Sequence[_Qu
             recalls[index].append(len(found & query.expected) / len(query.expected))
             precisions[index].append(len(found & query.expected) / len(found) if found else 1.0)
         for _, index in itertools.product(range(_ROUNDS), indices):
-            # Search as the pages do, but without the request cache.
+            # Search as the web pages do, but without the request cache.
             search = functools.partial(client.search, index=index, query=body, request_cache=False)
             times_ms[index].append(1_000 * duration_s(search))
     return [

@@ -1,6 +1,6 @@
-"""Measures expiry and changes of the owner in a large forest: `python -m benchmarks.large_forest`.
+"""Measures expiry and ownership changes in a large forest: `python -m benchmarks.large_forest`.
 
-Run it once for each release. The benchmark `takeover` measures a forest of a million nodes.
+Run this once for each release. The benchmark `takeover` measures a forest of a million nodes.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main() -> None:
     with server.client(lifetime_s=6 * 3_600, heap="3g") as es:
         started_s = time.monotonic()
         fill(es, count, retention=_RETENTION)
-        _log(f"{count:,} nodes, {count / (time.monotonic() - started_s):,.0f} arrivals a second")
+        _log(f"{count:,} nodes, {count / (time.monotonic() - started_s):,.0f} arrivals per second")
         maintenance = Maintenance(es, forest=FOREST)
         _log(f"{maintenance.stats().size_bytes / 1e9:,.2f} GB on disk")
         started_s = time.monotonic()

@@ -101,7 +101,7 @@ async def _load(url: str) -> dict[str, list[_Loaded]]:
 
 
 def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
-    """Record when the server worked on each request: for the reported time, until the response arrived."""
+    """Record the span in which the server worked on each request: the reported time before its response."""
     perform_request = client.transport.perform_request
 
     async def noted(*arguments: Any, **options: Any) -> Any:
@@ -115,7 +115,7 @@ def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
 
 
 def _covered_s(spans: list[_Span]) -> float:
-    """Return the length of the union of spans, which overlap because pages send several requests at once."""
+    """Return the length of the union of spans, which overlap because pages send concurrent requests."""
     covered_s, until = 0.0, -math.inf
     for start, end in sorted(spans):
         covered_s += max(0.0, end - max(start, until))

@@ -31,7 +31,7 @@ from tests.support.assign import assign
 
 AGING = Aging.of(retention=timedelta(days=30))
 
-# The lengths of measured texts, in articles of the sample corpus.
+# The lengths of measured texts, as multiples of an article of the sample corpus.
 _LENGTHS = (0.5, 1, 2, 4)
 
 
@@ -39,24 +39,24 @@ _LENGTHS = (0.5, 1, 2, 4)
 class Sizes:
     """The sizes of measurements, which take about a minute by default."""
 
-    # The number of texts of each length, and of rounds.
+    # The number of texts per length, and the number of rounds.
     texts: int = 300
     rounds: int = 3
-    # The numbers of nodes in memory at which deciding is measured, ascending, and of batches at each.
+    # The ascending numbers of nodes in memory at which deciding is measured, and the batches per number.
     nodes: Sequence[int] = (25_000, 50_000, 100_000, 200_000)
     batches: int = 8
     # The number of articles with which the memory of a process is measured.
     articles: int = 3_000
     # The sizes of the two forests that are opened.
     opened_nodes: tuple[int, int] = (50_000, 200_000)
-    # In Elasticsearch: nodes before batches are measured, then batches, pages, articles and roots.
+    # For measurements in Elasticsearch: the numbers of nodes, batches, content hashes, articles and roots.
     stored_nodes: int = 40_000
     stored_batches: int = 20
     stored_hashes: int = 20_000
     stored_articles: int = 12_000
     stored_roots: int = 500_000
     # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind, and checks
-    # every 30 seconds whether any has. Merges then drop the source, which is half of a node's bytes.
+    # every 30 seconds whether there are any. Merges then drop the source, which is half of a node's bytes.
     kept_for_recovery_s: float = 35.0
 
 
@@ -103,7 +103,7 @@ def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
 
 
 def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
-    """Return the seconds for fingerprints without `passage_filter`, and the seconds for `passage_filter`."""
+    """Return the seconds of fingerprinting outside `passage_filter`, and the seconds inside it."""
     omitting_s = 0.0
     learning = begin(_store(fingerprinter.profile), sites=sites)
 
@@ -163,7 +163,7 @@ def us_of_batches(
 
     Args:
         store: A store that contains the nodes of `held`.
-        held: Nodes, to some of which arrivals are near.
+        held: The nodes; some arrivals are near some of them.
         random: The generator that draws the arrivals.
         count: The number of batches of 1,000.
         first: The number of earlier batches.
@@ -192,7 +192,7 @@ def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
 
 
 def _opening_bytes(profile: Profile, count: int) -> float:
-    """Load nodes as from Elasticsearch; return the peak memory of loading beyond that of the nodes."""
+    """Load nodes as if from Elasticsearch; return the peak memory of loading, minus the nodes' own memory."""
     relation, random = relation_of(profile), np.random.default_rng(6)
     pack, nodes = relation.core.pack, Nodes(relation, AGING)
     before = peak_bytes()

@@ -1,8 +1,8 @@
 """Migrates daily indices from `classic` to the default profile: `python -m benchmarks.migration`.
 
-Articles are fed and read during the migration, which is killed several times. Run it once for each release,
-not with the other benchmarks. It prints its measurements and the roots that readers saw, and compares the
-articles with a replay.
+Articles are fed and read during the migration, which is killed several times. Run this once for each release,
+not with the other benchmarks. The benchmark prints its measurements and the roots that readers saw, and
+compares the articles with a replay.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
                 each.start()
             filled = {"kills": options.kills, "total": len(given), "done": lambda: _filled(es)}
             took_s = killed_s(*_MIGRATE, "--wait", "60", es=es, **filled)
-            log(f"filled in {took_s:,.0f} s, {len(given) / took_s:,.0f} a second")
+            log(f"filled in {took_s:,.0f} s, {len(given) / took_s:,.0f} per second")
             swap = subprocess.Popen(command_of(*_MIGRATE, "--swap", "--wait", "60", es=es))
             time.sleep(5.0)
             feeding.stop()
@@ -123,7 +123,7 @@ class _Reading(threading.Thread):
 
 
 def _which(es: Elasticsearch, ids: list[str], roots: list[str | None]) -> str:
-    """Return which object of the articles has all of the roots."""
+    """Return which dedup object of the articles, old or new, has all of the roots, or "neither"."""
     found = es.search(index=_ALIAS, query={"ids": {"values": ids}}, size=len(ids), source=["*.root"])
     by_id = {hit["_id"]: hit["_source"] for hit in found["hits"]["hits"]}
     for which, name in (("old", "dedup"), ("new", _DEDUP)):

@@ -1,4 +1,4 @@
-"""End-to-end clustering in the order of arrival: ours and the peers."""
+"""Compares esdedup and the peers in end-to-end clustering, in the order of arrival."""
 
 import dataclasses
 import functools
@@ -31,9 +31,9 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.sites import site_of
 from esdedup.text.parsed import ParsedTexts
 
-# The usual number of permutations; more would estimate better, but take longer.
+# The usual number of permutations; more would be more accurate, but slower.
 _PERMUTATIONS = 128
-# The number of texts whose minhashes are computed at once, by packages that can do so.
+# The number of texts whose minhashes are computed in one call, by packages that can do so.
 _BATCH = 1_000
 _BITS = 32
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -57,7 +57,7 @@ def cut(text: str, is_chinese: bool) -> Sequence[str]:
 
 
 def _cut_as_it_is(text: str, is_chinese: bool) -> Sequence[str]:
-    """Return shingles of the unchanged text, which Python cuts faster."""
+    """Return shingles of the unchanged text, which takes less time in Python."""
     if is_chinese:
         starts = range(max(1, len(text) - SHINGLE_LETTERS + 1))
         return [text[at : at + SHINGLE_LETTERS] for at in starts]
@@ -165,7 +165,7 @@ STEPS: processes.Steps = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Online:
-    """One method on one set."""
+    """The results of one method on one set."""
 
     table: str
     # The name of the set.
@@ -174,7 +174,7 @@ class Online:
     # The threshold with the highest F1 on this set; None for our profile, which is the same for all sets.
     threshold: float | None
     articles_per_s: float
-    # The rate divided by that of the fastest peer.
+    # The rate divided by the fastest peer's rate.
     ratio: float
     score: Score
 

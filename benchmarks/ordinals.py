@@ -1,8 +1,8 @@
 """Compares eager and lazy ordinals of `dedup.root`: `python -m benchmarks.ordinals`.
 
-Elasticsearch renumbers the values of a keyword field after each refresh: at the refresh if ordinals are
-eager, otherwise when they are next needed. For an index that grows, this prints the time of a refresh after
-one more article, and of two requests for a list. Run it once for each release, not with the other benchmarks.
+Elasticsearch renumbers the values of a keyword field for each refresh: during the refresh if ordinals are
+eager, otherwise when they are next needed. For a growing index, this prints how long a refresh after one more
+article takes, and two requests for a list. Run this once for each release, not with the other benchmarks.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def _bulk(es: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
 
 
 def _round(es: Elasticsearch, stream: Iterator[dict[str, Any]]) -> tuple[float, ...]:
-    """Return the seconds of a refresh after one article, and of two lists, each requested twice."""
+    """Return durations in seconds: a refresh after one new article, then each of two lists, twice."""
     took_s = []
     for sort in ("newest", "similar-desc"):
         # Let the reader read the mappings before the measurement.

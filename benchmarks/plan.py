@@ -39,7 +39,7 @@ _MEMORY_BYTES = 2**40
 _PAUSE_S = 0.1
 _PATIENCE_S = 600.0
 _PAGES = 3_000
-# Different from the seed of the texts with which the costs are measured.
+# Not the seed of the texts with which unit costs are measured.
 _SEED = 7
 _MEGABYTE = 1e6
 _PREDICTED = "the prediction"
@@ -50,19 +50,19 @@ class Opened(NamedTuple):
 
     # The memory of nodes and content hashes.
     kept_bytes: float
-    # The peak memory of the process until all nodes were in memory, beyond its memory before.
+    # The growth of the process's peak memory until all nodes were in memory.
     grown_bytes: float
     # Microseconds of processor time per arrival, with the whole protocol.
     owner_us: float
 
 
 def plan(run: Run) -> list[Row]:
-    """Predict, then measure, one million nodes."""
+    """Predict and then measure the costs of one million nodes."""
     return _rows("plan", run, run.size(_MILLION))
 
 
 def plan_large(run: Run) -> list[Row]:
-    """Predict, then measure, ten million nodes."""
+    """Predict and then measure the costs of ten million nodes."""
     return _rows("plan-large", run, run.size(_LARGE))
 
 
@@ -74,7 +74,7 @@ def _rows(table: str, run: Run, count: int) -> list[Row]:
         client.options(ignore_status=404).indices.delete(index=_FOREST)
         try:
             in_new_process(_fill, url, count)
-            # Measured before other arrivals add to the index.
+            # Measure this before further arrivals add to the index.
             disk_bytes = _disk_bytes(client)
             opened = in_new_process(_open, url, count)
         finally:
@@ -164,7 +164,7 @@ def _deciding_us(count: int) -> float:
 
 
 def _fingerprinting(table: str, costs: UnitCosts) -> Iterator[Row]:
-    """Compare times for other news than the measured texts, and for invented pages in eight scripts."""
+    """Compare times for news other than the measured texts, and for invented pages in eight scripts."""
     news = list(sample.articles(_PAGES, seed=_SEED))
     (month,) = Month(_PAGES).days(1)
     yield from _of_texts(table, costs, "news", news)

@@ -42,7 +42,7 @@ def peak_bytes() -> int:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # In kilobytes, except on macOS.
+    # `ru_maxrss` is in kilobytes, except on macOS.
     return peak if sys.platform == "darwin" else peak * 1024
 
 
@@ -70,7 +70,7 @@ def _lines(path: str) -> list[str]:
 
 
 Steps = Mapping[str, Sequence[tuple[Any, str]]]
-"""The functions of each step, as pairs of an owner and a name. None of them calls another of them."""
+"""The methods of each step, as pairs of a class and a name. No listed method calls another."""
 STEPS: Steps = {
     "parse": [(ParsedTexts, "of")],
     "boilerplate": [(Boilerplate, "filter")],
@@ -83,7 +83,7 @@ STEPS: Steps = {
 def microseconds_by_step(
     work: Callable[[], object], documents: int, steps: Steps = STEPS
 ) -> dict[str, float]:
-    """Do the work; return microseconds per document for each step, for the rest, and for all.
+    """Do the work; return microseconds per document for each step, for the rest, and for all the work.
 
     Args:
         work: Calls the functions of the steps. The functions of `STEPS` compute fingerprints of `verified`,

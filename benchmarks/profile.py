@@ -1,4 +1,4 @@
-"""Processor time of feeding: in Python by function and thread, in Elasticsearch by kind of request."""
+"""Measures the processor time of feeding, by function and thread or, in Elasticsearch, by kind of request."""
 
 import collections
 import contextlib
@@ -63,7 +63,7 @@ class Part:
 _Requests = dict[str, list[list[Any]]]
 
 _COPY = "benchmark-copy"
-# The settings that a copy of an index takes over from it.
+# The settings that are copied with an index.
 _SETTINGS = {"number_of_shards", "number_of_replicas", "refresh_interval", "codec", "mapping", "sort"}
 
 # Functions in which threads wait. The profiler counts waiting if it cannot see which threads are idle.
@@ -77,7 +77,7 @@ _WAITS = (
 
 
 def profile(run: Run) -> list[Part]:
-    """Feed the sample corpus, embedded and through the sidecar, and sample the forest's owner."""
+    """Feed the sample corpus in-process and through the sidecar, and sample the forest's owner."""
     actions = actions_of(run.size(COUNT))
     with server.client(run, lifetime_s=3_600) as client:
         return [
@@ -122,7 +122,7 @@ def _sampled(pid: int) -> Iterator[collections.Counter[str]]:
             sampling.wait(timeout=60)
         for line in path.read_text().splitlines():
             stack, _, count = line.rpartition(" ")
-            # Such as "thread (0x7f): esdedup-owner;…;assign (esdedup/forest/nodes.py:120)".
+            # A line is like "thread (0x7f): esdedup-owner;…;assign (esdedup/forest/nodes.py:120)".
             thread, *frames = re.sub(r"^thread \(\w+\): |:\d+(?=\))", "", stack).split(";")
             if frames and not any(wait in frames[-1] for wait in _WAITS):
                 found[f"{thread}: {frames[-1]}"] += int(count)
@@ -187,7 +187,7 @@ def _read(line: Any) -> dict[str, Any]:
 
 
 def _replayed_s(client: Elasticsearch, index: str, requests: list[list[Any]]) -> float:
-    """Return the server's processor time for requests, sent to an empty copy of an index."""
+    """Return the server's processor time for requests that are sent to an empty copy of an index."""
     (like,) = client.indices.get(index=index).values()
     settings = {key: each for key, each in like["settings"]["index"].items() if key in _SETTINGS}
     client.options(ignore_status=404).indices.delete(index=_COPY)

@@ -1,4 +1,4 @@
-"""Detection quality of all profiles and peers: as a table, and over thresholds as a picture."""
+"""Measures the detection quality of all profiles and peers, and draws it as a function of the threshold."""
 
 import dataclasses
 from collections import Counter, defaultdict
@@ -27,7 +27,7 @@ SHUFFLED = f"{DEFAULT.name}, in another order"
 WITHOUT_SOURCE = f"{DEFAULT.name}, without `source`"
 NEW_SITES = f"{DEFAULT.name}, all sites new"
 NOTHING_LEARNED = f"{DEFAULT.name}, nothing learned"
-# For `NEW_SITES`, a set is split into parts with this mean number of pages of each site.
+# For `NEW_SITES`, a set is split into parts with this mean number of pages per site.
 _FIRST_PAGES = 20
 
 
@@ -78,7 +78,7 @@ def as_they_come(run: Run) -> list[Counted]:
 
 
 def quality_peers(run: Run) -> list[Detection]:
-    """Score the peers on all sets, each with its best threshold for the set."""
+    """Score the peers on all sets, each peer with its best threshold for the set."""
     rows: list[Detection] = []
     for name in articles.SETS:
         first = Tally(name)
@@ -143,7 +143,7 @@ def _add_simhash(tally: Tally, held: Articles, *, seed: int, distances_bits: Seq
 
 
 def _best(found: Sequence[Detection]) -> list[Detection]:
-    """Return each method with its best threshold, by F1."""
+    """Return each method with the threshold that has the highest F1."""
     by_method: dict[str, list[Detection]] = defaultdict(list)
     for each in found:
         by_method[each.method].append(each)
@@ -199,7 +199,7 @@ _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red")
 
 
 def draw(curves: Sequence[Detection], path: Path) -> None:
-    """Write a picture, with a column for each set, in the format that the suffix of its file names."""
+    """Write a picture with a column for each set; the suffix of `path` determines its format."""
     sets = list(dict.fromkeys(each.case for each in curves))
     methods = list(dict.fromkeys(each.method for each in curves))
     figure = Figure(figsize=(4.5 * len(sets), 6), layout="constrained")

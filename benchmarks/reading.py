@@ -1,4 +1,4 @@
-"""Latency of the list and of similar articles, compared with the same searches without dedup.
+"""Compares the latency of the list and of similar articles with the same searches without dedup.
 
 The index has one shard of at most five segments, and is not written to. Where possible, requests differ
 between rounds. Caches would answer requests that cannot differ (all articles, first page), so caches are off
@@ -31,12 +31,12 @@ _PERCENTILES = (50, 95)
 
 Round = Callable[[], Mapping[str, Callable[[], Any]]]
 """Chooses the next request; returns a call for each competitor, `OURS` among them. A call returns the number
-of matching articles if it must be the same for all competitors, otherwise None."""
+of matching articles if this number must be the same for all competitors, otherwise None."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """One loop of measurements."""
+    """A kind of request that is measured repeatedly."""
 
     table: str
     name: str
@@ -92,7 +92,7 @@ def measured(case: Case) -> Latencies:
 
 
 def _compared(values: Mapping[str, float]) -> Sequence[tuple[float, str | None, float | None]]:
-    """Pair ours with each peer; without peers, return ours alone."""
+    """Pair our value with each peer's; if there are no peers, return our value alone."""
     peers = [name for name in values if name != OURS]
     return [(values[OURS], peer, values[peer]) for peer in peers] or [(values[OURS], None, None)]
 
@@ -106,7 +106,7 @@ def _row(table: str, case: str, one: tuple[float, str | None, float | None], uni
 
 _INDEX = "benchmark-reading"
 _COUNTS = (100_000, 1_000_000)
-# Smaller collections have no cluster of 50.
+# Smaller collections have no cluster of 50 articles.
 _FEWEST = 20_000
 _SIZE, _WIDGET_SIZE = 20, 10
 _PAGES_ON = 20
@@ -199,7 +199,7 @@ class _Competition:
 
 
 class _Lists(_Competition):
-    """Pages of the list, each with a new query if it has one."""
+    """Pages of the list, each with a new query if the case has a query."""
 
     def words(self) -> Query:
         words = self.random.choice(self.articles.searched, 3, replace=False)
@@ -219,7 +219,7 @@ class _Lists(_Competition):
         }
 
     def above(self) -> Query:
-        """Return a query for articles up to one of the ten rows above the largest cluster, newest first."""
+        """Return a query whose newest articles are a few rows that are newer than the largest cluster."""
         newest = int(self._flood()[-1])
         above = int(self.articles.times_s[newest + self.random.integers(1, 10)])
         return {"bool": {"filter": [_published(lte=above)]}}
@@ -249,7 +249,7 @@ class _Lists(_Competition):
         return choose
 
     def amid(self) -> Calls:
-        """Begin anywhere in the largest cluster. Collapse cannot begin at an article, so it gets a query."""
+        """Begin anywhere in the largest cluster. Collapse cannot, so its query is limited."""
         flood = self._flood()
         article = int(self.random.choice(flood[len(flood) // 4 : -len(flood) // 4]))
         place = self.articles.place(article, _INDEX)
@@ -273,7 +273,7 @@ class _Lists(_Competition):
         return np.flatnonzero(self.articles.roots == np.argmax(self.articles.sizes))
 
     def _pages(self) -> Iterator[tuple[str, list[Any], int]]:
-        """Yield a cursor, the article after which its page begins, and the row."""
+        """Yield a cursor, the article after which its page begins, and the number of rows before the page."""
         page = None
         for number in itertools.count(1):
             page = self.reader.list(_INDEX, after=None if page is None else page.next)
@@ -284,7 +284,7 @@ class _Lists(_Competition):
 
 
 class _Widgets(_Competition):
-    """The similar articles of one article, which is a different article each time."""
+    """The similar articles of a randomly chosen article."""
 
     def similar(self, members: Numbers) -> Calls:
         article = self.random.choice(members)
@@ -329,7 +329,7 @@ def _uncounted(query: Query | None, *, by: Order, after: list[Any] | None = None
 
 
 def _collapse(query: Query | None, *, by: Order, first: int = 0) -> Query:
-    """Collapse in the engine, and count as we do: articles exactly, rows by a cardinality."""
+    """Collapse in Elasticsearch, and count as our list does: articles exactly, rows by a cardinality."""
     return _plain(query, by=by) | {
         "from": first,
         "collapse": {"field": _FIELDS.root},

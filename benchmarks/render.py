@@ -1,6 +1,6 @@
-"""Renders the file of results and the unit costs: all tables, and the tables that README and others quote.
+"""Renders the file of results and the unit costs: all tables, and the tables that documents quote.
 
-This needs none of the compared packages.
+This module needs none of the compared packages.
 """
 
 import dataclasses
@@ -32,19 +32,21 @@ def capacity() -> Iterator[str]:
     ]
     usual = Workload()
     yield (
-        f"Calculated for `{VERIFIED.name}`. The share of reprints among the articles is {usual.reprints}, "
-        f"and the share of edited reprints among all reprints is {usual.edited}. Articles have "
-        f"{usual.mean_length:,.0f} characters, the peak is {usual.peak:g} times the mean, an owner has "
-        f"{usual.owner_bytes / _GB:,.0f} GB, and there are no replicas. Unit costs were measured on "
-        f"{held.measured.machine} ({held.measured.on})."
+        f"Calculated for `{VERIFIED.name}`. Of the articles, {usual.reprints:.0%} are reprints; of the "
+        f"reprints, {usual.edited:.0%} are edited. Articles have {usual.mean_length:,.0f} characters, the "
+        f"peak is {usual.peak:g} times the mean, an owner has {usual.owner_bytes / _GB:,.0f} GB, and there "
+        f"are no replicas. Unit costs were measured on {held.measured.machine} ({held.measured.on})."
     )
     yield ""
-    yield "| articles a day | days | nodes | forests | reason |"
+    yield "| articles a day | retention, days | nodes | forests | reason for this number of forests |"
     yield "|---|---|---|---|---|"
     for each in plans:
         yield _capacity_row(each, f"{_short(each.load.nodes)}", f"{each.forests:,}", each.why)
     yield ""
-    yield "| articles a day | days | GB of each owner | peak GB | cores of owners | cores to fingerprint |"
+    yield (
+        "| articles a day | retention, days | GB of each owner | peak GB | cores of owners | "
+        "cores to fingerprint |"
+    )
     yield "|---|---|---|---|---|---|"
     for each in plans:
         memory = each.memory_each
@@ -57,7 +59,7 @@ def capacity() -> Iterator[str]:
         )
     yield ""
     yield (
-        "| articles a day | days | GB of forests | GB added to articles | shards of articles | "
+        "| articles a day | retention, days | GB of forests | GB added to articles | shards of articles | "
         "articles a second | requests a second |"
     )
     yield "|---|---|---|---|---|---|---|"
@@ -131,7 +133,7 @@ _METHODS = {
         "simhash Simhash(text), its own features": "simhash `Simhash(text)`",
     },
 }
-# The rows on speed and memory that documents show: by table, a part of the case and of the peer's name.
+# The rows on speed and memory that documents show: by table, a part of the case and of the peer.
 _COSTS = {
     "fingerprint": ("verified, batches of", "RMinHash(128).update"),
     "forest": ("nodes, the whole of assign", ""),
@@ -264,7 +266,7 @@ def _cost(kept: Results) -> Iterator[str]:
 
 
 def _in_short(kept: Results) -> Iterator[str]:
-    """Yield precision, recall and articles a second, with a row for each method and a column for each set."""
+    """Yield precision, recall and articles per second, by method and set."""
     shown = {name: kept[name].tables[name] for name in _SHORT_METHODS if name in kept}
     sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
     yield _row(["precision / recall", *(SETS[name] for name in sets)])

@@ -1,4 +1,4 @@
-"""The results of benchmarks: tables, and where, when and with which versions they were measured.
+"""Stores the results of benchmarks: tables, and where, when and with which versions they were measured.
 
 The results of this machine are kept in `build`, and are an artefact of a release. The rows that documents
 quote are in `results.json`; see `render`.
@@ -51,7 +51,7 @@ Cells = Mapping[str, str]
 class Measured:
     """Where, when and with what a benchmark was run."""
 
-    # The date in the format of ISO 8601.
+    # The date in ISO 8601 format.
     on: str
     machine: str
     system: str
@@ -86,7 +86,7 @@ class Result:
 
 
 def load(path: Path) -> dict[str, Result]:
-    """Return the results by the names of benchmarks; empty if there is no file yet."""
+    """Return the results by the names of their benchmarks; empty if there is no file yet."""
     if not path.exists():
         return {}
     held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

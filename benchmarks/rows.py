@@ -1,4 +1,4 @@
-"""Rows of results, and their output."""
+"""Defines the rows of results, and prints and writes them."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Detection in other scripts: traditional characters, and texts of many languages with a typo."""
+"""Measures detection in other scripts: traditional characters, and texts of many languages with a typo."""
 
 import zlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from esdedup.fingerprint.profile import DEFAULT
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 _BATCH = 1_000
-# OpenCC's configurations: one converts only characters, the other also replaces words by Taiwan's.
+# OpenCC's configurations: the first converts only characters, the second also replaces words by Taiwan's.
 _CONVERSIONS = {"s2t": "traditional characters", "s2twp": "traditional characters and Taiwan's words"}
 
 
@@ -24,7 +24,7 @@ class _Script(NamedTuple):
     """The letters and separators of invented texts in a language."""
 
     letters: str
-    # Between words, between phrases of a few words, and after a sentence.
+    # The separators between words, between phrases of a few words, and after a sentence.
     space: str = " "
     pause: str = ", "
     stop: str = ". "
@@ -73,7 +73,7 @@ _WORD_LETTERS = (2, 9)
 
 
 def scripts(run: Run) -> list[Row]:
-    """Count Chinese articles that are near their conversion, and invented texts near a copy with a typo."""
+    """Measure the shares of Chinese articles near their conversions, and of invented texts near misprints."""
     rows = []
     for name in articles.CHINESE[:2]:
         texts = articles.texts_of(name)
@@ -91,7 +91,7 @@ def scripts(run: Run) -> list[Row]:
 
 
 def texts_with_typos(language: str, count: int) -> tuple[list[str], list[str]]:
-    """Invent texts of a language, and copies in which one letter of each is replaced."""
+    """Invent texts of a language, and copies of these texts with one letter replaced."""
     random, script = np.random.default_rng(zlib.crc32(language.encode())), LANGUAGES[language]
     letters = list(script.letters)
     words = ["".join(random.choice(letters, random.integers(*_WORD_LETTERS))) for _ in range(_VOCABULARY)]

@@ -1,4 +1,4 @@
-"""The settings of a run of benchmarks, and its server: the server at ES_URL, otherwise an embedded one."""
+"""Defines the settings of a run of benchmarks, and connects to the server at ES_URL or to an embedded one."""
 
 import contextlib
 import dataclasses
@@ -16,17 +16,17 @@ from esdedup.elastic.client import connect
 
 @dataclasses.dataclass(kw_only=True)
 class Run:
-    """The settings of a run, which every benchmark gets."""
+    """The settings of a run; every benchmark receives them."""
 
     # The factor by which usual collection sizes are multiplied; below 1 only for trials, not for publication.
     scale: float = 1.0
     # The number of hash functions with which detection is measured.
     seeds: int = 5
-    # The versions of programs besides the installed packages that a benchmark used, such as a server.
+    # The versions of programs that a benchmark used, such as a server, without the installed packages.
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def size(self, usual: int) -> int:
-        """Scale the usual size of a collection; at least 1."""
+        """Return the scaled size of a collection, at least 1."""
         return max(1, round(usual * self.scale))
 
 
@@ -49,7 +49,7 @@ def client(run: Run | None = None, *, lifetime_s: float, heap: str = "1g") -> It
 
 
 def url_of(client: Elasticsearch) -> str:
-    """Return the address of a server, for another process to connect with."""
+    """Return the address of a server, to which another process can connect."""
     return next(iter(client.transport.node_pool.all())).base_url
 
 

@@ -1,4 +1,4 @@
-"""Random signatures of any profile, realistic arrivals among them, and documents of nodes."""
+"""Makes random signatures of any profile, realistic arrivals near them, and the documents of nodes."""
 
 import dataclasses
 import functools
@@ -26,13 +26,13 @@ from esdedup.neighbours.relation import Relation, relation_of
 Signatures = npt.NDArray[Any]
 
 # Of the labelled articles, up to 5.5% have a content hash that was seen before, up to 6.7% join a cluster,
-# and up to 0.04% may join several. Here, the shares of the last two kinds are larger, because these are slow.
+# and up to 0.04% may join several. Here, more arrivals are of the last two kinds, which are slow to assign.
 _COPIES, _NEAR_COPIES, _BETWEEN_TWO = 0.055, 0.2, 0.002
 # The share of stored nodes that have a sibling: another root, such that an arrival can be near both.
 _SIBLINGS = 0.02
 _SIBLING_BITS = 5
 _BETWEEN_BITS = 2
-# The number of an article's representatives that are sentences; the others are minhashes.
+# The number of an article's representatives that are simhashes of sentences; the rest are minhashes.
 _SENTENCES = 2
 # The share of bins that differ in a near copy, far less than would make whole texts disagree.
 _CHANGED_BINS = 0.2
@@ -94,11 +94,11 @@ class Held:
         self._make_near(batch[copies : copies + near], random)
         if self.siblings:
             self._put_between(batch[copies + near : copies + near + max(1, between)], random)
-        # Shuffled, so that the kinds are mixed.
+        # Mix the kinds.
         return random.permutation(batch)
 
     def arrivals_after(self, batch: Signatures, number: int) -> Arrivals:
-        """Return the arrivals of a batch, which is the `number`-th of its size, from 0."""
+        """Return the arrivals of the `number`-th batch, counted from 0; all batches have the same size."""
         first = number * len(batch)
         return _arrivals(batch, _HELD_MS + np.arange(first, first + len(batch)) * _ARRIVAL_MS)
 
@@ -147,7 +147,7 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
 
 
 def as_nodes(signatures: Signatures, indexed: npt.NDArray[np.bool_] | None = None) -> Signatures:
-    """Mark signatures as indexed under all distinct representatives, or under those given as ``(n, s)``.
+    """Mark signatures as indexed under all distinct representatives, or under those in `indexed`, ``(n, s)``.
 
     Simhashes of `classic` and `keywords` are returned unchanged.
     """
@@ -196,7 +196,7 @@ def _content_hashes(signatures: Signatures) -> npt.NDArray[np.uint64]:
 
 
 def _changed(sketches: npt.NDArray[np.uint64], random: np.random.Generator) -> npt.NDArray[np.uint64]:
-    """Return sketches with other codes in some bins."""
+    """Return sketches with random codes in some bins."""
     chosen = random.random((len(sketches), BINS)) < _CHANGED_BINS
     are_changed = _packed(chosen.astype(np.uint8) * np.uint8(3))
     others = _packed(random.integers(1, 4, (len(sketches), BINS), np.uint8))

@@ -1,4 +1,4 @@
-"""The time to start: importing the package, short commands, and taking over a large forest."""
+"""Measures how long it takes to import the package, run short commands, and take over a large forest."""
 
 import contextlib
 import resource
@@ -76,6 +76,7 @@ def takeover(run: Run) -> list[Row]:
         with running(url, *OPTIONS, forest=FOREST):
             cold_s = time.perf_counter() - started_s
         owned_s, loaded_s = opened_s(client, count)
+        # Each value is the time until the event; "it" is the forest. The second excludes process start-up.
         found = {
             "a new process owns it": cold_s,
             "without the start of the process": owned_s,

@@ -1,7 +1,7 @@
 """Measures lists of tens of millions of articles, in one index or many: `python -m benchmarks.ten_years`.
 
-Generated articles have the fields of the dedup object that lists read. Run it once for each release, not with
-the other benchmarks: thirty million articles take an hour.
+Generated articles have the fields of the dedup object that lists read. Run this once for each release, not
+with the other benchmarks: thirty million articles take an hour.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def _fill(es: Elasticsearch, *, articles: int, indices: int) -> None:
                 each.result()
             waiting |= {pool.submit(_write, es, body) for body in itertools.islice(bodies, len(done))}
     took_s = time.monotonic() - started_s
-    _log(f"{articles:,} articles in {indices} indices, {articles / took_s:,.0f} a second")
+    _log(f"{articles:,} articles in {indices} indices, {articles / took_s:,.0f} per second")
     es.indices.refresh(index=_ALIAS)
     merging = es.options(request_timeout=3_600)
     merging.indices.forcemerge(index=_ALIAS, max_num_segments=max(1, 30 // indices))
@@ -81,7 +81,7 @@ def _write(es: Elasticsearch, body: list[str]) -> None:
 
 
 def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
-    """Yield the lines of bulk requests, with the oldest articles first, and each day in its own index."""
+    """Yield the lines of bulk requests, oldest articles first; each index has the articles of one period."""
     chance = random.Random(1)
     words = [f"w{number}" for number in range(_WORDS)]
     # The roots of the latest articles; each new root replaces the oldest.

@@ -100,7 +100,7 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
 
 @contextlib.contextmanager
 def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
-    """Yield names of indices, which are deleted at the end."""
+    """Yield names for indices; delete the indices at the end."""
     prefix = f"esdedup-plan-{uuid.uuid4().hex[:12]}"
     names = [f"{prefix}-{each}" for each in ("forest", "pages", "articles", "plain", "warm", "roots")]
     try:
@@ -133,7 +133,7 @@ def _assigning(
             held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
         ]
         with _counted(client) as counted:
-            # Read the server's clock before the other clocks, because this waits a second.
+            # Read the server's clock before the other clocks, because reading it takes a second.
             server_s = server.processor_s(client)
             wall_s, processor_s = time.perf_counter(), time.process_time()
             for batch in batches:
@@ -174,7 +174,7 @@ def _write_hashes(client: Elasticsearch, name: str, profile: Profile, count: int
 def _article_costs(
     client: Elasticsearch, dedup: Dedup, name: str, actions: Sequence[dict[str, Any]]
 ) -> tuple[float, float]:
-    """Return the server's processor time in microseconds to index and merge an article, and its bytes."""
+    """Return the server's microseconds for indexing and merging an article, and the bytes per article."""
     dedup.setup(name)
     before_s = server.processor_s(client)
     _bulk(client, name, actions)
@@ -183,7 +183,7 @@ def _article_costs(
 
 
 def _of_roots(client: Elasticsearch, name: str, count: int) -> tuple[float, float]:
-    """Return the microseconds of a refresh and the bytes of heap for each of `count` roots in an index."""
+    """Return how many microseconds of a refresh and bytes of heap each of `count` roots adds."""
     random = np.random.default_rng(5)
 
     def roots(count: int) -> Iterator[dict[str, Any]]:
@@ -223,7 +223,7 @@ def _actions(index: str, count: int) -> Iterator[dict[str, Any]]:
 
 
 def bytes_a_document(client: Elasticsearch, name: str) -> float:
-    """Merge an index; return the bytes of a document."""
+    """Merge an index; return the bytes per document."""
     size_bytes = bytes_of(client, name)
     with translated("measure"):
         return size_bytes / int(client.count(index=name)["count"])
@@ -233,7 +233,7 @@ def bytes_of(client: Elasticsearch, name: str) -> int:
     """Merge each shard of an index to one segment; return the bytes of the index."""
     patient = client.options(request_timeout=_MERGE_TIMEOUT_S)
     with translated("measure"):
-        # Elasticsearch would not rewrite a single segment.
+        # Add a document, because Elasticsearch would not rewrite a single segment.
         patient.index(index=name, id=_LAST, document={}, refresh=True)
         patient.indices.flush(index=name)
         patient.indices.forcemerge(index=name, max_num_segments=1)
@@ -288,7 +288,7 @@ def measure(profile: Profile, connecting: Callable[[], Elasticsearch], sizes: Si
 
 
 def write(results: Mapping[str, Result], path: Path) -> None:
-    """Update a file of costs with measured ones; a new file begins with the package's costs."""
+    """Update a file of costs with measured costs; a new file begins with the package's costs."""
     found = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)) if path.exists() else shipped()
     if _TABLE in results:
         costs = tuple(_costs(results[_TABLE].tables[_TABLE]))

@@ -11,7 +11,7 @@ from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, 
 
 # The shares of designs with very little boilerplate, and with boilerplate that is longer than most articles.
 _CLEAN, _HEAVY = 0.33, 0.18
-# Of the other designs, the shares that have a kind of boilerplate, or that have a kind in a certain form.
+# The probability that a design has a kind of boilerplate, or that the boilerplate has a certain form.
 _BANNER, _COMMON_BANNER, _MENU_IN_LINES, _LINKS_BEFORE, _WITH_LEADS = 0.7, 0.6, 0.5, 0.2, 0.2
 _PAYWALL, _COMMENTS, _READ_ALSO, _ADVERTISED = 0.1, 0.25, 0.3, 0.4
 # The share of pages behind a paywall at sites that have one, and their number of free paragraphs.
@@ -42,7 +42,7 @@ class Recent:
         self._lists: dict[int, tuple[int, list[Link]]] = {}
 
     def some(self, number: int, count: int, chance: random.Random) -> list[Link]:
-        """Return the list of a numbered block, which stays the same for a few dozen pages."""
+        """Return the links of a numbered block, which stay the same for a few dozen pages."""
         left, links = self._lists.get(number, (0, []))
         if not left:
             left, links = chance.randint(*_LIST_PAGES), self.draw(count, chance)
@@ -57,7 +57,7 @@ class Recent:
 class Page:
     """The content of one page."""
 
-    # It has no paragraphs if the article is lost.
+    # The article as the site prints it; it has no paragraphs if the article is lost.
     version: Version
     # The date as the site prints it.
     date: str
@@ -106,7 +106,7 @@ class Design:
         return self._line.join(lines), self._line.join(body)
 
     def _interrupted(self, body: list[str], page: Page, chance: random.Random) -> list[str]:
-        """Return the paragraphs of an article with the insertions of the site."""
+        """Return the paragraphs of an article with the site's insertions between them."""
         if len(body) < _INTERRUPTED_PARAGRAPHS:
             return body
         between = [] if self._advertisement is None else [self._advertisement]
@@ -153,11 +153,11 @@ class Design:
 class _Links:
     """A block of related articles, which stays the same for a few dozen pages."""
 
-    # The number of the block among those of its site.
+    # The block's number among the blocks of its site.
     number: int
     heading: str
     count: int
-    # "titles" alone, with the beginnings of leads ("teasers"), or with whole "leads".
+    # "titles" (alone), "teasers" (titles and the beginnings of leads) or "leads" (titles and whole leads).
     shown: str
 
     def lines(self, page: Page, chance: random.Random) -> list[str]:
@@ -191,10 +191,10 @@ _LANGUAGES = (0.32, 0.32, 0.08, 0.08, 0.06, 0.05, 0.05, 0.04)
 _FLATTENED_RANKS, _EXPONENT = 5, 0.9
 # The shares of sites that are new, and that change their design.
 _NEW, _REDESIGNED = 0.2, 0.5
-# The earliest and latest time at which sites open or change their design, as shares of the whole time.
+# The earliest and latest time at which sites open or change their design, as shares of `LENGTH`.
 _NEW_AT, _REDESIGNED_AT = (0.15, 0.6), (0.35, 0.85)
-# The share of stories at only one site. For other stories, how fast larger numbers of sites become rarer, and
-# the maximum.
+# The share of stories that only one site prints. For other stories, the Pareto exponent and the maximum of
+# the number of reprints.
 _ALONE, _TAIL, _MOST_SITES = 0.6, 1.35, 40
 # The shares of pages that are a bulletin with new numbers, lack their article, or are fetched again.
 _BULLETINS, _LOST, _AGAIN = 0.04, 0.01, 0.01
@@ -249,7 +249,7 @@ class Site:
 class _Planned:
     """A version that a site will print."""
 
-    # The time as a share of the whole time.
+    # The time, as a share of `LENGTH`.
     at: float
     order: int
     site: int = dataclasses.field(compare=False)

@@ -62,7 +62,7 @@ def feed_file(url: str, path: Path, count: int, *, parts: int, index: str, fores
 
 
 def roots_of(client: Elasticsearch, index: str, count: int) -> list[Root]:
-    """Return the roots of pages in an index, in the order of their numbers; None without a fingerprint."""
+    """Return the roots of pages in an index, by page number; None for a page without a fingerprint."""
     client.indices.refresh(index=index)
     roots: list[Root] = [None] * count
     for hit in helpers.scan(client, index=index, query={"_source": ["dedup.root"]}, size=5_000):
@@ -115,7 +115,7 @@ def _refuse(rejected: ArticleRejected) -> None:
 
 @contextlib.contextmanager
 def _using(pages: int) -> Iterator[Callable[[], Usage]]:
-    """Measure the block, which processes `pages`; after it, the yielded function returns the usage."""
+    """Measure a block that processes `pages` pages; after it, the yielded function returns the usage."""
     found: list[Usage] = []
     processor_s, wall_s = time.process_time(), time.perf_counter()
     yield found.pop

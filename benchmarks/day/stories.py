@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 _VOCABULARY = 3_000
-# Frequent words are as frequent as in real languages, except for the few most frequent words.
+# Word frequencies follow Zipf's law, flattened for the most frequent words.
 _FLATTENED_RANKS = 8
 _SHORTEST_SENTENCE, _LONGEST_SENTENCE = 6, 34
 _MEAN_WORDS, _DEVIATION_WORDS = 17, 7
@@ -110,7 +110,7 @@ class Language:
 # The shares of short notes and of long stories; other stories have a usual length. Lengths are in sentences.
 _NOTES, _LONG = 0.25, 0.2
 _NOTE_SENTENCES, _USUAL_SENTENCES, _LONG_SENTENCES = (2, 5), (7, 20), (25, 70)
-# The share of sentences that occur in unrelated stories, too.
+# The share of sentences that also occur in unrelated stories.
 _STOCK = 0.015
 # The share of reprints without edits; then, for each kind of edit, its share of the other reprints. Edits are
 # independent of each other.

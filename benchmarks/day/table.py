@@ -182,7 +182,7 @@ class Outcome:
 
     quality: list[Quality]
     quarters: list[Quarter]
-    # Pages with another root in Elasticsearch than in memory.
+    # The number of pages whose root in Elasticsearch differs from the root in memory.
     differences: int
     largest_false_cluster: int
 
@@ -191,7 +191,7 @@ def day(run: Run) -> Sequence[Quality | Quarter]:
     """Crawl the pages of a day, and score their clusters."""
     with server.client(run, lifetime_s=3_600) as client:
         outcome = outcome_of(client, pages=run.size(PAGES), sites=SITES)
-    print(f"{outcome.differences} pages have another root in Elasticsearch than in memory")
+    print(f"{outcome.differences} pages have different roots in Elasticsearch and in memory")
     return [*outcome.quality, *outcome.quarters]
 
 
@@ -217,7 +217,7 @@ def outcome_of(client: Elasticsearch, *, pages: int, sites: int) -> Outcome:
 
 
 class _Facts:
-    """The age, the design and the loss of each page."""
+    """The age and design of each page, and whether its article is lost."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, bool]] = []

@@ -1,1 +1,1 @@
-"""A comparison of the schemes by which fingerprints within three bits are looked up."""
+"""Compares schemes for looking up all fingerprints within three bits of a given fingerprint."""

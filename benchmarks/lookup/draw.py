@@ -60,7 +60,7 @@ def draw(folder: Path, kind: str = "svg") -> None:
 
 
 def _where_to_pay(memory: Sequence[Cells], elastic: Sequence[Cells]) -> Figure:
-    """Draw the time of a look-up against the space, at the largest size up to a million."""
+    """Draw look-up time against space per fingerprint, at the largest measured size up to a million."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     for panel, rows, place in zip(
         figure.subplots(1, 2), (memory, elastic), ("in memory", "in Elasticsearch"), strict=True

@@ -26,8 +26,8 @@ def kinds() -> Mapping[str, Draw]:
     def resampled(count: int, random: np.random.Generator) -> Fingerprints:
         """Draw sentences with replacement, and replace one bit in eight by the same bit of another sentence.
 
-        So each bit is 1 as often as in sentences, bits are nearly as dependent on each other, and there are
-        families of similar texts. Fingerprints of one family are about 7 bits apart.
+        Each bit is therefore 1 as often as in real sentences, bits depend on each other nearly as much, and
+        similar sentences form families. Fingerprints of one family are about 7 bits apart.
         """
         mixed = np.full(count, 2**64 - 1, np.uint64)
         for _ in range(_MIXED_HALVINGS):
@@ -42,7 +42,7 @@ def uniform(count: int, random: np.random.Generator) -> Fingerprints:
 
 
 def sentences() -> Fingerprints:
-    """Return the distinct simhashes, as `classic` computes them, of all sentences of the labelled sets."""
+    """Return the distinct simhashes, as `classic` computes them, of the labelled sets' longer sentences."""
     found = []
     for name in articles.SETS:
         each = {part.strip() for text in articles.texts_of(name) for part in _SENTENCE.split(text)}
@@ -53,7 +53,7 @@ def sentences() -> Fingerprints:
 
 
 def arriving(held: Fingerprints, draw: Draw, count: int, random: np.random.Generator) -> Fingerprints:
-    """Return arrivals: every second arrival is within three bits of a stored fingerprint; others are new."""
+    """Return arrivals, every second one within three bits of a stored fingerprint; the rest are new."""
     batch = draw(count, random)
     near = random.choice(held, -(-count // 2))
     for _ in range(_MOST_FLIPPED_BITS):

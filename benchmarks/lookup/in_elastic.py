@@ -1,4 +1,4 @@
-"""The schemes as terms of an index in Elasticsearch."""
+"""Measures each scheme of `schemes` in Elasticsearch, with the keys of fingerprints as indexed terms."""
 
 import statistics
 from collections.abc import Callable, Iterator
@@ -116,7 +116,7 @@ def _store(client: Elasticsearch, scheme: Scheme, held: Fingerprints) -> None:
 
 
 def _search(client: Elasticsearch, scheme: Scheme, batch: Fingerprints) -> int:
-    """Search for a batch; check that a near fingerprint was read; return how many fingerprints were read."""
+    """Search for a batch, check the first arrival's result, and return how many fingerprints were read."""
     values: set[int] = set()
     for query in _queries(scheme, batch):
         body = {"query": query, "docvalue_fields": ["value"]}
@@ -156,7 +156,7 @@ def _found_by(scheme: Scheme, some: Fingerprints) -> Iterator[dict[str, object]]
 def _terms(
     scheme: Scheme, some: Fingerprints, keys_of: Callable[[Fingerprints, int], Fingerprints]
 ) -> list[list[str]]:
-    """Return terms in the form of a layout: the number of the table, then the key."""
+    """Return the terms of each fingerprint; a term is a table's number followed by a key."""
     assert scheme.layout is not None
     columns = [
         [[f"{table:x}{key:x}" for key in own] for own in keys_of(some, table).tolist()]

@@ -1,4 +1,4 @@
-"""The schemes in memory, on one thread: tables that are made once, and the index of esdedup, which grows."""
+"""Measures static tables of each scheme of `schemes`, and esdedup's own index, in memory on one thread."""
 
 import functools
 import statistics
@@ -24,11 +24,11 @@ _FEWER = {EXHAUSTIVE: 20, EXPANSION: 50}
 # The number of fingerprints for which all variants can be stored.
 _WITH_VARIANTS = 1_000
 _ADDED_AT_ONCE = 50_000
-# The number of arrivals whose results are compared with exhaustive search.
+# The number of arrivals whose results are compared with those of an exhaustive search.
 _CHECKED = 20
 # 2**64 divided by the golden ratio: spreads keys over buckets (Knuth, TAOCP 6.4).
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
-# The numbers of keys that are looked up together, and of values that are read together.
+# The maximum number of keys that are looked up together, and of values that are read together.
 _KEYS_AT_ONCE, _VALUES_AT_ONCE = 1 << 16, 1 << 22
 
 Found = tuple[int, set[tuple[int, int]]]
@@ -153,7 +153,7 @@ class Tables:
         for number, table in enumerate(self._tables):
             asked = self._scheme.asked(batch, number)
             for places, values in table.read(asked.ravel()):
-                # Values of other keys in the bucket are not candidates, but take as much time.
+                # Values of other keys in the bucket are not candidates, but reading them takes as much time.
                 apart = np.bitwise_count(self._scheme.own(values, number) ^ asked.ravel()[places])
                 fits = apart <= self._scheme.stored_distance_bits
                 yield places[fits] // asked.shape[1], values[fits], int(fits.sum())
@@ -181,7 +181,7 @@ class HashTable:
             buckets = self._bucket(keys[first : first + _KEYS_AT_ONCE])
             starts = self._starts[buckets].astype(np.int64)
             ends = np.cumsum(self._starts[buckets + 1] - starts)
-            # Split before more than a few million values would be read together.
+            # Read at most a few million values together.
             cuts = np.searchsorted(ends, np.arange(0, ends[-1], _VALUES_AT_ONCE), "right")
             for start, stop in zip(cuts, [*cuts[1:], len(ends)], strict=True):
                 counts = np.diff(ends[start:stop], prepend=ends[start - 1] if start else 0)

@@ -1,7 +1,7 @@
-"""Rows of the comparison of schemes: measured, calculated, and as tables of docs/lookup.md.
+"""Measured and calculated rows that compare lookup schemes, and the tables of docs/lookup.md.
 
 Calculated values follow from the formulas of `schemes` and two unit costs: the time for an arrival's keys,
-measured at the largest size, and the time for a candidate, measured where there are many candidates.
+measured at the largest size, and the time per candidate, measured where there are many candidates.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ _SIZES = tuple(10**power for power in range(5, 11))
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Lookup:
-    """The costs of one scheme at one size; None if they were not measured."""
+    """The costs of one scheme at one size. None stands for a cost that was not measured."""
 
     table: str
     kind: str
@@ -30,7 +30,7 @@ class Lookup:
     fingerprints: int
     # The number of fingerprints that are read to find those near an arrival.
     candidates: float | None = None
-    # The time of a look-up, and the time of storing all fingerprints divided by their number.
+    # The time per looked-up arrival, and per stored fingerprint.
     lookup_us: float | None = None
     store_us: float | None = None
     bytes_each: float | None = None
@@ -77,7 +77,7 @@ def number(cell: str) -> float | None:
 
 
 def calculated(measured: Sequence[Lookup]) -> list[Lookup]:
-    """Calculate the costs of each scheme with uniform fingerprints, none of which is near the arrival."""
+    """Calculate the costs of each scheme for uniform fingerprints, none of which is near the arrival."""
     uniform = [row for row in measured if row.kind == UNIFORM]
     by_scheme = {scheme.name: [row for row in uniform if row.scheme == scheme.name] for scheme in SCHEMES}
     candidate_us = _candidate_us(by_scheme[BLOCKS.name])
@@ -98,7 +98,7 @@ def calculated(measured: Sequence[Lookup]) -> list[Lookup]:
 
 
 def _candidate_us(rows: Sequence[Lookup]) -> float:
-    """Return the time of a candidate, from the difference between the two largest sizes."""
+    """Return the time per candidate, from the difference between the two largest sizes."""
     smaller, larger = sorted(rows, key=lambda row: row.fingerprints)[-2:]
     assert larger.lookup_us is not None
     assert smaller.lookup_us is not None
@@ -125,10 +125,10 @@ def rows_of(kept: Mapping[str, Result], table: str) -> list[Cells]:
 
 
 def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
-    """Yield a row for each scheme with real fingerprints: look-ups at each size, storage at the largest."""
+    """Yield a table with a row for each scheme: look-ups at each size, and storage at the largest size."""
     chosen = [row for row in rows_of(kept, table) if row["kind"] == REAL]
     schemes = list(dict.fromkeys(row["scheme"] for row in chosen))
-    # Leave out sizes at which only one scheme was measured, which could not be measured at other sizes.
+    # Leave out a size that was used only for one scheme, because it could not be measured at the others.
     sizes = [
         size
         for size in dict.fromkeys(row["fingerprints"] for row in chosen)

@@ -1,4 +1,4 @@
-"""The keys that each scheme stores and asks for, and the costs that follow from them without measurement."""
+"""Defines the keys that each scheme stores and asks for, and calculates costs from the number of keys."""
 
 import dataclasses
 import functools
@@ -20,18 +20,18 @@ VALUE_BYTES, START_BYTES = 8, 4
 class Scheme:
     """A way to store fingerprints under keys, and to find near fingerprints by asking for keys.
 
-    If two fingerprints are within 3 bits, a stored key of one must equal an asked key of the other.
+    If two fingerprints differ in at most 3 bits, a stored key of one must equal an asked key of the other.
     """
 
     name: str
     # None for exhaustive search.
     layout: Layout | None
-    # Keys within this many bits of a fingerprint's own are stored. The layout decides which are asked for.
+    # Keys within this many bits of a fingerprint's own keys are stored. The layout decides the asked keys.
     stored_distance_bits: int = 0
 
     @property
     def stored_keys(self) -> int:
-        """The number of keys of a fingerprint."""
+        """The number of keys stored per fingerprint."""
         return sum(stored for _, stored, _ in self._counts())
 
     @property
@@ -40,7 +40,7 @@ class Scheme:
         return sum(asked for _, _, asked in self._counts())
 
     def candidates(self, count: float) -> float:
-        """Return how many of `count` uniform fingerprints an arrival reads, none of which is near it.
+        """Return how many of `count` uniform fingerprints are read for an arrival that none of them is near.
 
         A stored and an asked key of w bits are equal by chance in one of 2**w cases.
         """
@@ -52,7 +52,7 @@ class Scheme:
         """Return the maximum number of bytes per fingerprint in hash tables of `count` fingerprints.
 
         A table contains the fingerprints in the order of their buckets, and the position at which each bucket
-        begins. It has at most as many buckets as entries. From 2**32 entries, positions are twice as large.
+        begins. A table has at most as many buckets as entries. From 2**32 entries on, a position has 8 bytes.
         """
         if self.layout is None:
             return VALUE_BYTES
@@ -67,7 +67,7 @@ class Scheme:
         return self._around(fingerprints, table, self.stored_distance_bits)
 
     def asked(self, fingerprints: Fingerprints, table: int) -> npt.NDArray[np.uint64]:
-        """Return the keys for which fingerprints, ``(n,)``, ask a table: ``(n, keys)``."""
+        """Return the keys to look up in a table for fingerprints, ``(n,)``: ``(n, keys)``."""
         assert self.layout is not None
         return self._around(fingerprints, table, self.layout.asked_distance_bits)
 
@@ -123,8 +123,8 @@ def differences_within(width: int, distance_bits: int) -> npt.NDArray[np.uint64]
 def _two_levels(block_width: int, piece_width: int) -> Layout:
     """Return a layout with a table for each block and each piece of the bits outside that block.
 
-    With 16 and 12, two fingerprints within 3 bits share a key: at least one block of four is equal, the
-    differing bits are in the other 48, and at least one of the four pieces of these 48 bits is equal, too.
+    With widths 16 and 12, fingerprints within 3 bits share a key: at least one block of four is equal, the
+    differing bits are in the other 48, and at least one of the four pieces of these 48 bits is also equal.
     """
     tables = []
     for start in range(0, WIDTH_BITS, block_width):
@@ -154,5 +154,5 @@ LEVELS = Scheme(name="4x(16+12): two levels", layout=_two_levels(16, 12))
 TWO_HALVES = Scheme(name="2x32~1: halves within one bit", layout=ARTICLES)
 
 TABLES = (BLOCKS, PAIRS, LEVELS, TWO_HALVES)
-"""The layouts. A forest uses the second one for nodes that are searched for, and the last for articles."""
+"""The layouts. A forest uses the second layout for nodes in Elasticsearch, and the last one for articles."""
 SCHEMES = (EXHAUSTIVE, EXPANSION, ALL_VARIANTS, *TABLES)

@@ -1,4 +1,4 @@
-"""Days of pages with a daily rhythm, reprints, boilerplate, pages that are fetched again, and a hot story."""
+"""Generates pages with a daily rhythm, reprints, boilerplate, repeated fetches, and a hot story."""
 
 import dataclasses
 import heapq
@@ -12,17 +12,17 @@ from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, 
 
 BEGINNING = datetime(2026, 3, 2, tzinfo=UTC)
 _DAY = timedelta(days=1)
-# The relative numbers of articles in the hours of a day.
+# The relative number of articles in each hour of a day.
 _RHYTHM = (3, 2, 1, 1, 1, 2, 4, 6, 8, 9, 9, 8, 8, 8, 8, 8, 7, 7, 6, 5, 5, 5, 4, 4)
 _SITES = 200
-# The share of stories that are reprinted; how fast larger numbers of reprints become rarer; their maximum.
+# The share of stories that are reprinted; the Pareto exponent and the maximum of the number of reprints.
 _REPRINTED, _TAIL, _MOST_REPRINTS = 0.3, 1.4, 40
 _MEAN_LAG = timedelta(hours=6)
 _MOST_LAG = timedelta(days=3)
 # The share of pages that are fetched again unchanged.
 _AGAIN = 0.02
 HOT_DAY = 17
-"""The day, from 0, on which many sites print one story."""
+"""The day, counted from 0, on which many sites print one story."""
 _HOT_HOUR = timedelta(hours=9)
 # The hot story's articles as a share of a day's articles, and the time over which they appear.
 _HOT_SHARE, _HOT_TIME = 0.2, timedelta(hours=30)
@@ -73,7 +73,7 @@ class Month:
 
     def days(self, count: int) -> Iterator[list[Arrival]]:
         """Yield the arrivals of each day, in order."""
-        # A heap by time, and by the order of planning at equal times.
+        # A heap ordered by time, then by the order of planning.
         waiting: list[tuple[datetime, int, _Planned]] = []
         order = itertools.count()
 

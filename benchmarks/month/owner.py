@@ -1,4 +1,4 @@
-"""The owner of a forest in a child process, whose clock follows the times of arriving articles."""
+"""Runs the owner of a forest in a child process, with the times of arriving articles as its clock."""
 
 import dataclasses
 import itertools
@@ -68,7 +68,7 @@ class Owner:
         self._process = ProcessPoolExecutor(1, get_context("spawn"), _begin, (url,))
 
     def open(self) -> float:
-        """Return the seconds until all nodes are in memory."""
+        """Open the forest; return the seconds until all nodes are in memory."""
         return self._call(_open)
 
     def feed(self, arrivals: Sequence[Arrival], *, index: str) -> Fed:
@@ -76,7 +76,7 @@ class Owner:
         return self._call(_feed, arrivals, index)
 
     def kill(self) -> None:
-        """Kill the process, which cannot release the forest."""
+        """Kill the process, so that it cannot release the forest."""
         for process in list(self._process._processes.values()):
             process.kill()
         self._process.shutdown()
@@ -156,7 +156,7 @@ def _actions(batch: Sequence[Arrival], index: str, now_ms: int) -> Iterator[Arti
         yield dataclasses.replace(read, dated_ms=now_ms)
 
 
-# Set in the process of an owner.
+# Set in an owner's process.
 _feeder: _Feeder
 
 

@@ -1,4 +1,4 @@
-"""The benchmark `month` as a table and as a picture, which `python -m benchmarks.month.table` draws."""
+"""The benchmark `month`, its table, and its picture, which `python -m benchmarks.month.table` draws."""
 
 import dataclasses
 import statistics
@@ -21,10 +21,10 @@ from esdedup.elastic.article_indices import Articles
 ARTICLES_A_DAY = 10_000
 DAYS = 30
 TABLE, FLAT = "month", "month: is it flat?"
-# On these days, from 0, the owner is killed halfway through, and another process takes over the forest.
+# Halfway through these days, counted from 0, the owner is killed, and another process takes over the forest.
 KILLED_DAYS = (5, 12, 19, 26)
 _INDEX = "benchmark-month"
-# The first day that is compared, after the end of the first retention.
+# The first compared day, counted from 0; expiry has begun before it.
 _FIRST = RETENTION.days + 2
 _MEGABYTE = 1e6
 
@@ -54,7 +54,7 @@ class Day:
 
     @property
     def batch_ms_an_article(self) -> float:
-        """The time of a batch per article, because batches of half an hour differ in size."""
+        """The batch time per article. A batch has the articles of half an hour, so batches differ in size."""
         return sum(self.fed.batches_s) / self.fed.articles * 1_000
 
     @property
@@ -121,7 +121,7 @@ def days_of(client: Elasticsearch, *, articles_a_day: int, days: int = DAYS) -> 
 
 
 def flatness(days: Sequence[Day]) -> Iterator[Row]:
-    """Compare the second half of the days after the first retention with the first half."""
+    """Compare the later half of the days after the first retention period with the earlier half."""
     after = days[_FIRST:]
     half = len(after) // 2
     if not half:
@@ -171,19 +171,19 @@ def _delete(client: Elasticsearch) -> None:
 PATH = results.ROOT / "docs/month.svg"
 # These colours are readable on white and on black.
 _INK, _COLOURS = "#808080", ("#2f7ed8", "#e07b39", "#3a9d5d")
-# Panels: a title, and the columns drawn in it.
+# The panels, each with its title and the columns that are drawn in it.
 _PANELS: Sequence[tuple[str, Sequence[str]]] = (
     ("nodes", ("nodes",)),
     ("disk of the forest, MB", ("forest, MB",)),
     ("memory, MB", ("memory of nodes, MB", "of boilerplate, MB", "resident, MB")),
-    ("articles a second", ("articles/s",)),
-    ("a batch of half an hour, ms", ("batch, p50, ms", "slowest, ms")),
+    ("articles per second", ("articles/s",)),
+    ("time to index half an hour of articles, ms", ("batch, p50, ms", "slowest, ms")),
     ("articles of the day, and nodes and pages that expired", ("articles", "expired")),
 )
 
 
 def draw(days: Sequence[Mapping[str, str]], path: Path) -> None:
-    """Write a picture in the format that the suffix of its file names.
+    """Write a picture; the suffix of `path` determines its format.
 
     Args:
         days: The rows of the table.
@@ -202,7 +202,8 @@ def draw(days: Sequence[Mapping[str, str]], path: Path) -> None:
             if each[""]:
                 panel.axvline(int(each["day"]), color=_INK, linestyle="-", linewidth=0.5, alpha=0.6)
     figure.supxlabel(
-        "day; dotted: the end of the first retention; lines: the owner is killed, or a hot story", color=_INK
+        "day (dotted line: the first retention period ends; solid: the owner is killed, or a hot story)",
+        color=_INK,
     )
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
@@ -223,7 +224,9 @@ def main(path: Annotated[Path, typer.Argument(help="A PNG or SVG file.")] = PATH
     """Draw the month from the file of results."""
     kept = results.load(results.QUOTED)
     if TABLE not in kept:
-        raise typer.BadParameter("the file of results has no month: run the benchmark with --keep")
+        raise typer.BadParameter(
+            "the file of results has no results of `month`: run the benchmark with --keep"
+        )
     draw(kept[TABLE].tables[TABLE], path)
 
 

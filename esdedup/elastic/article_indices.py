@@ -96,7 +96,7 @@ class Articles:
                     if "data stream" in reason(error):
                         why = f"{index!r} will be a data stream: set up its template (`setup --template`)"
                         raise IndexNotReady(why, index=index, status=400) from error
-                    # Another process may have created it first; check the result.
+                    # Another process may have created the index first; if so, check that index.
                     if error.error != "resource_already_exists_exception":
                         raise
                 else:
@@ -167,7 +167,7 @@ class Articles:
             ) from error
 
     def check(self, index: str) -> WritableIndex:
-        """Check that an index, or the one that templates would create, maps articles correctly."""
+        """Check that an index, or the index that templates would create, maps articles correctly."""
         check_index_name(index)
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
@@ -267,7 +267,7 @@ class Articles:
             return {}
 
     def _from_templates(self, index: str) -> dict[str, dict[str, Any]]:
-        """Return the mapping that templates give a new index, by its name; empty if no template applies."""
+        """Return `index` with the mapping that templates would give it; empty if no template applies."""
         template = self._client.indices.simulate_index_template(name=index).get("template")
         return {} if template is None else {index: template.get("mappings", {})}
 

@@ -31,7 +31,7 @@ _LARGE_BYTES = 1_000_000
 _MOST_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 CONFLICT = 409
-"""Status if an article to be created exists, or an article to be updated has changed since it was read."""
+"""The status if an article to be created exists, or one to be updated has changed since it was read."""
 # After one of these statuses, no article can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
 _TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
@@ -44,7 +44,7 @@ _LOST = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
 _WHOLE = "is_about_request"
 
 Operation = Sequence[Any]
-"""The lines of one operation: the action, and unless that is a deletion, the document."""
+"""The lines of one operation: the action and, except for deletions, the document."""
 
 Result = dict[str, Any]
 """The response to one operation, with an ``error`` if it failed."""
@@ -61,10 +61,11 @@ def send_bulk(
     patience_s: float = PATIENCE_S,
     **options: Any,
 ) -> list[Result]:
-    """Send operations, which must be repeatable, until each is settled; return their results in order.
+    """Send operations, again while the server is busy; return their results in order.
 
-    `task` follows "cannot" in messages. `alias` receives the operations that name no index. With a patience
-    of 0, they are sent only once.
+    Operations must be repeatable. `is_settled` returns False for a result that must raise an error. `task`
+    follows "cannot" in messages. `alias` receives the operations that name no index. With a patience of 0,
+    nothing is sent a second time.
     """
     pending = dict(enumerate(operations))
     results: dict[int, Result] = {}
@@ -126,15 +127,15 @@ class _Article:
 
 
 class ArticleBulk:
-    """Writes articles; one that Elasticsearch refuses does not make the others fail."""
+    """Writes articles. If Elasticsearch refuses an article, all other articles are still written."""
 
     def __init__(self, client: Elasticsearch, *, index: str, only_existing: bool = False) -> None:
         # Whether indices must exist: a write would recreate a deleted index without its mapping.
         self._only_existing = only_existing
-        # For messages; each action names its own index.
+        # Used only in messages, since each action names its own index.
         self._index = index
         self._task = f"index into {index!r}"
-        # The client must not retry: this module decides what to send again, and how much at once.
+        # The client must not retry: this class decides which articles to send again, and in which requests.
         self._client = client.options(request_timeout=_TIMEOUT_S, max_retries=0, retry_on_timeout=False)
         self._patient = patient(client)
         self._serializer = client.transport.serializers.get_serializer("application/json")
@@ -179,7 +180,7 @@ class ArticleBulk:
                 pending += [(part, 0) for part in (smaller[half:], smaller[:half]) if part]
 
     def _results(self, articles: list[_Article]) -> list[Result]:
-        """Send a request once; return one result per article, or copies of one if the request was refused."""
+        """Send a request once; return one result per article (copies, if the whole request was refused)."""
         names = sorted({article.target["index"] for article in articles})
         with translated(self._task, index=self._index):
             if self._only_existing and not self._patient.indices.exists(index=names):

@@ -24,7 +24,7 @@ _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _FIRST_ANSWER_S = 5.0
 BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
-"""The headers that identify a caller, and the user for whom they act; in lower case."""
+"""The headers, in lower case, that identify a caller and the user for whom they act."""
 
 # The process that first used each client. The key is the node pool, which a client shares with its copies.
 _users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
@@ -112,7 +112,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
 def client_of(
     url: str, *, user: tuple[str, str] | None = None, api_key: str | None = None, ca_certs: Path | None = None
 ) -> Elasticsearch:
-    """Return a client as `connect` does, but send nothing; `user` is a name and a password."""
+    """Return a client as `connect` does, without sending a request; `user` is a name and a password."""
     return _client(Elasticsearch, _Transport, url, user=user, api_key=api_key, ca_certs=ca_certs)
 
 
@@ -140,7 +140,7 @@ def addresses_of(client: Elasticsearch) -> str:
 
 
 def credentials_of(client: Elasticsearch) -> dict[str, str]:
-    """Return the headers that identify a client; if it has several servers, those for the first one."""
+    """Return the headers that identify a client to its server, or to the first of several servers."""
     # A user in a server's address becomes a header for that server.
     node = next(iter(client.transport.node_pool.all()))
     headers = {**node.config.headers, **client._headers}
@@ -148,15 +148,15 @@ def credentials_of(client: Elasticsearch) -> dict[str, str]:
 
 
 def is_inherited(client: Elasticsearch | AsyncElasticsearch) -> bool:
-    """Return whether this package used a client in another process, from which this one was forked."""
+    """Return whether a parent process used this client before it forked this process."""
     return _users.get(client.transport.node_pool, os.getpid()) != os.getpid()
 
 
 def refuse_inherited(client: Elasticsearch | AsyncElasticsearch) -> None:
     """Raise `ClientForked` if another process has used a client. Call this before taking a lock.
 
-    A fork copies open connections and held locks, but no threads. Two processes on one connection would
-    read each other's responses, and no thread would renew the child's copy of a lease.
+    A fork copies open connections and held locks, but no threads. Two processes that share a connection
+    would read each other's responses, and no thread would renew the child's copy of a lease.
     """
     user = _users.setdefault(client.transport.node_pool, os.getpid())
     if user != os.getpid():

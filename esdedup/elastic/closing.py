@@ -14,7 +14,7 @@ class Closing:
     """Makes a class with `close` a context manager."""
 
     def close(self) -> None:
-        """Release what the object holds."""
+        """Release the object's resources."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

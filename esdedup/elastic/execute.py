@@ -45,7 +45,7 @@ _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 _AnyClient = Elasticsearch | AsyncElasticsearch
 
 Asked = Callable[[str, str | None], Assignment | None]
-"""Answers `AskOwner`; takes the text and its site."""
+"""A function that answers `AskOwner`, given the text and its site."""
 AskedAsync = Callable[[str, str | None], Awaitable[Assignment | None]]
 
 _TIMEOUT_S = 60.0
@@ -55,7 +55,7 @@ _ABOUT_INDICES = frozenset({400, 404})
 # Without results from every shard, counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
-# A copy of each client, with a timeout. Creating a copy takes 0.3 ms, a tenth of a short request.
+# A copy of each client, with a timeout. Creating a copy takes 0.3 ms, 10 % of the time of a short request.
 _COPIES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
@@ -67,7 +67,7 @@ def _with_timeout(client: _Client) -> _Client:
 
 
 class ServerCache:
-    """Caches mappings and the responses to some searches for ten seconds, and limits refreshes."""
+    """Caches mappings and responses to some searches for ten seconds; limits the rate of refreshes."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
         """Refresh an index at most once per interval; with 0, whenever a caller asks for a refresh."""
@@ -163,7 +163,7 @@ async def execute_async(
     known: ServerCache | None = None,
     ask_owner: AskedAsync | None = None,
 ) -> _Result:
-    """Execute an operation as `execute` does, but in worker threads, since it may compute for a long time."""
+    """Execute an operation as `execute` does, but in worker threads, since some operations compute a lot."""
     refuse_inherited(client)
     client = _with_timeout(client)
     steps = _steps(client, requests, known, ask_owner)
@@ -188,7 +188,7 @@ class _End(Generic[_Result]):
 
 @dataclasses.dataclass(frozen=True)
 class _Call:
-    """A call of the client; `send` returns the response, or an awaitable with an asynchronous client."""
+    """A call of the client; `send` returns the response or, if the client is asynchronous, an awaitable."""
 
     # Follows "cannot" in messages.
     task: str
@@ -245,7 +245,7 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
 
 
 def _exchange(client: _AnyClient, request: ServerRequest) -> Generator[_Call, Any, Any]:
-    """Yield the call for a request; return the part of the response that the request describes."""
+    """Yield the call for a request; return the part of the response that the request's class documents."""
 
     def call(verb: str, send: Callable[[], Any]) -> _Call:
         return _Call(f"{verb} the index {index!r}", index, send)

@@ -3,26 +3,26 @@
 import dataclasses
 
 MAX_TERMS = 65_536
-"""Terms in one query."""
+"""The maximum number of terms in one query."""
 
 MAX_HITS = 10_000
-"""Hits in one response, and the maximum of `from` + `size`."""
+"""The maximum number of hits in one response, and of `from` + `size`."""
 
 MAX_BUCKETS = 65_536
-"""Buckets in one response."""
+"""The maximum number of buckets in one response."""
 
 MAX_ID_BYTES = 512
-"""Bytes of a document's id. Elasticsearch refuses a whole request that has a longer id."""
+"""The maximum size of a document's id. Elasticsearch refuses a whole request that has a longer id."""
 
 MAX_TERM_BYTES = 32_766
-"""Bytes of a value in a keyword field. Elasticsearch refuses to search for a longer value."""
+"""The maximum size of a value in a keyword field. Elasticsearch refuses to search for a longer value."""
 
 MAX_JSON_DEPTH = 100
-"""Levels of nested objects and lists in an article, far more than articles need. Elasticsearch parses 1,000
-levels, and refuses a whole bulk request that has a deeper update. Python can write about 900 levels."""
+"""The maximum nesting of objects and lists in an article, far more than articles need. Elasticsearch parses
+1,000 levels, and refuses a whole bulk request that has a deeper update. Python can write about 900 levels."""
 
 MAX_SHARDS = 1_024
-"""Shards of one index."""
+"""The maximum number of shards in an index."""
 
 BUSY_STATUSES = frozenset({429, 502, 503, 504})
 """Statuses after which a request may be repeated after a pause."""
@@ -34,19 +34,19 @@ class Limits:
 
     max_terms: int = MAX_TERMS
     max_hits: int = MAX_HITS
-    # Clauses of one query for candidates.
+    # The maximum number of clauses in one query for candidates.
     max_clauses: int = 100
-    # Documents in one bulk request.
+    # The maximum number of documents in one bulk request.
     bulk_documents: int = 5_000
-    # Documents that a store writes before it refreshes the index; it keeps them in memory until then.
+    # A store keeps up to this many written documents in memory before it refreshes the index.
     recent_nodes: int = 20_000
     # A key is frequent only if more nodes than this have it.
     frequent_nodes: int = 1_000
     # Searching for this many finer keys, to avoid a frequent key, costs as much as reading one node.
     finer_keys_per_node: int = 8
-    # Keys remembered as frequent.
+    # The maximum number of frequent keys that are remembered.
     remembered_keys: int = 100_000
-    # Nodes whose keys are checked in one query.
+    # The maximum number of nodes whose keys one query checks.
     checked_nodes: int = 1_000
 
 

@@ -46,7 +46,7 @@ def saved_language(mapping: dict[str, Any]) -> str | None:
 
 
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
-    """Return whether an article index maps esdedup's fields, under the given names or else its own."""
+    """Return whether an article index maps esdedup's fields, under `given` or, if None, the stored names."""
     fields = given or saved_fields(mapping) or Fields()
     is_ours = "format" not in meta_of(mapping) and not _conflict_of(mapping, fields.dedup)
     return is_ours and is_mapped(mapping, fields.root)
@@ -119,7 +119,7 @@ def article_index(
 
 
 def template_of(name: str, templates: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the template, among all index templates, that applies to a new index of that name."""
+    """Return the index template that applies to a new index of this name; None if none applies."""
     found = [
         each
         for each in templates

@@ -36,14 +36,14 @@ def saved_fields(mapping: dict[str, Any]) -> Fields | None:
 
 
 def is_editorial(mapping: dict[str, Any]) -> bool:
-    """Return whether editors may merge and split the stories of an index with that mapping."""
+    """Return whether the index with this mapping has stories, which editors may merge and split."""
     return meta_of(mapping).get("editorial") is True
 
 
 def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
     """Return the `_meta` of an index with the names of its articles' fields added, and its forest if given.
 
-    If the dedup object gets another name, the previous object is recorded as a former object.
+    If the dedup object gets a new name, its previous name is recorded in `former`.
     """
     kept: dict[str, Any] = {"fields": fields.names}
     if forest is not None:
@@ -82,8 +82,8 @@ def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> F
 def require_saved(index: str, mapping: dict[str, Any], given: Fields | None) -> tuple[Fields, str | None]:
     """Return the field names for articles that are written to an index, and the forest of these articles.
 
-    `given` must be the index's own names, since readers use these; or the same names with the object that a
-    migration fills, which belongs to its new forest.
+    `given` must be the names stored in the index, since readers use them. Only the dedup object may differ:
+    it may be the object that a migration fills, with the roots of the migration's new forest.
     """
     kept, following = saved_fields(mapping), next_object(mapping)
     if given is not None:
@@ -121,8 +121,8 @@ def saved_forest(mapping: dict[str, Any]) -> str | None:
 def forest_of(mappings: dict[str, dict[str, Any]], *, given: str | None, usual: str = DEFAULT_FOREST) -> str:
     """Return the forest stored in some indices, or else `given`, or else `usual`.
 
-    Raises `IndexNotReady` if they belong to several forests, or to a forest other than `given`. The target
-    of a migration may be given.
+    Raises `IndexNotReady` if the indices belong to several forests, or to a forest other than `given`. During
+    a migration, `given` may be its new forest.
     """
     index_of = {kept: name for name, each in mappings.items() if (kept := saved_forest(each))}
     if len(index_of) > 1:
@@ -142,7 +142,7 @@ def saved_retention_ms(mappings: dict[str, dict[str, Any]]) -> int | None:
 
 
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:
-    """Return whether the articles of an index with that mapping are routed by their roots."""
+    """Return whether the articles of the index with this mapping are routed by their roots."""
     is_kept = meta_of(mapping).get("routed_by_root") is True
     return is_kept and mapping.get("_routing", {}).get("required") is True
 
@@ -155,10 +155,10 @@ def copied_from(mapping: dict[str, Any]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NextObject:
-    """The second object in articles that a migration fills."""
+    """The second dedup object, which a migration adds to articles."""
 
     dedup: str
-    # The forest that assigns the roots in it.
+    # The forest that assigns the roots in this object.
     forest: str
     # The highest `seq` of an article when the migration began.
     since_seq: int
@@ -172,7 +172,7 @@ def next_object(mapping: dict[str, Any]) -> NextObject | None:
 
 
 def former_objects(mapping: dict[str, Any]) -> tuple[str, ...]:
-    """Return the objects that migrations have replaced; articles keep their earlier roots in them."""
+    """Return the objects that migrations have replaced, in which articles keep their earlier roots."""
     kept = meta_of(mapping).get("former")
     return tuple(map(str, kept)) if isinstance(kept, list) else ()
 
@@ -211,18 +211,18 @@ class WritableIndex:
     name: str | None = None
     # Whether articles are routed by their roots.
     is_routed_by_root: bool = False
-    # The forest that it belongs to; None if any forest may take its articles.
+    # The index's forest; None if any forest may take its articles.
     forest: str | None = None
-    # Objects with the roots of other forests, which migrations use or have used.
+    # The dedup objects of current and past migrations, with the roots of other forests.
     other_objects: tuple[str, ...] = ()
 
     @property
     def objects(self) -> tuple[str, ...]:
-        """All objects that only esdedup may write, the object of the index's forest first."""
+        """All objects that only esdedup may write, beginning with the object of the index's forest."""
         return (self.fields.dedup, *self.other_objects)
 
     def refusal(self, forest: str) -> str | None:
-        """Return why a forest may not take its articles; None if it may."""
+        """Return why a forest may not take the index's articles; None if it may."""
         is_allowed = self.forest in {None, forest}
         return None if is_allowed else other_forest(self.name, self.forest, forest)
 

@@ -21,7 +21,7 @@ from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 
 Hits = list[dict[str, Any]]
 
-# If more points in time are lost, the server seems to lose each one as soon as it is opened.
+# Give up after losing more points in time: the server seems to lose each one as soon as it is opened.
 _MOST_LOSSES = 10
 _ARBITRARY_ORDER = ["_doc"]
 
@@ -30,9 +30,9 @@ _ARBITRARY_ORDER = ["_doc"]
 class _Place:
     """The place up to which hits have been read."""
 
-    # The sort values of the last hit, valid in its point in time; None before the first hit.
+    # The sort values of the last hit, valid only in this point in time; None before its first hit.
     last: list[Any] | None = None
-    # The latest sort values before `last` that differ from it, and the number of hits since then.
+    # The sort values of the latest hit that differs from `last`, and the number of hits after that hit.
     before: list[Any] | None = None
     equal: int = 0
 
@@ -67,7 +67,7 @@ class Page:
 
 
 def first_page(index: str, body: Query) -> Requests[Page]:
-    """Read the first page of a search. `body` must have a `sort`, and a `size`, the size of a page."""
+    """Read the first page of a search. `body` must have a `sort`, and the page's `size`."""
     point: str = yield OpenPointInTime(index=index)
     return (yield from _read(index, body, point, _Place()))
 
@@ -78,7 +78,7 @@ def next_page(page: Page) -> Requests[Page]:
 
 
 def close(page: Page) -> Requests[None]:
-    """Close the point in time, which ends the search before its last page."""
+    """End a search before its last page, by closing its point in time."""
     if not page.is_last:
         yield ClosePointInTime(index=page.index, point=page.point)
 
@@ -91,7 +91,7 @@ def all_hits(index: str, body: Query) -> Requests[Hits]:
 
 
 def each_page(index: str, body: Query, take: Callable[[Hits], None]) -> Requests[None]:
-    """Read every page of a search, and call `take` with its hits. Parameters as for `first_page`."""
+    """Read a search page by page; call `take` with the hits of each page. Parameters as for `first_page`."""
     page = yield from first_page(index, body)
     take(page.hits)
     while not page.is_last:
@@ -110,7 +110,7 @@ def _read(index: str, body: Query, point: str, start: _Place) -> Requests[Page]:
                 index=index, body=in_point if after is None else {**in_point, "search_after": after}
             )
         except EsdedupError as error:
-            # If the server has not answered, closing would wait for it again.
+            # If the server has not answered, closing the point in time would wait for it again.
             if not isinstance(error, ServerError) or error.status is not None:
                 with contextlib.suppress(EsdedupError):
                     yield ClosePointInTime(index=index, point=point)

@@ -68,7 +68,7 @@ class _PatientTransport:
             log.warning("Elasticsearch at %s %s: retrying for up to %g s", at, why, self._patience_s)
 
         at = addresses_of(self.impatient)
-        # Log a server that accepts the first request but does not answer, before the request times out.
+        # Warn early about a server that accepts the first request but does not answer it.
         late = threading.Timer(_LATE_S, log.warning, ("Elasticsearch at %s has not answered yet", at))
         late.daemon = True
         if not self._has_answered:

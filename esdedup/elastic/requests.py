@@ -25,7 +25,7 @@ Query = dict[str, Any]
 """An Elasticsearch query, such as ``{"match": {"title": "..."}}``, or the body of a search."""
 
 UNREAD = "unread"
-"""Name of helper aggregations, which only other aggregations use; stripped from the response."""
+"""The name of aggregations that only other aggregations use; their results are left out of the response."""
 
 POINT_KEEP_ALIVE = "5m"
 """How long a point in time lasts without a search."""
@@ -43,7 +43,7 @@ class Search:
 class SearchPoint:
     """Search in a point in time. The response is None if the server has lost the point in time."""
 
-    # For messages; the body names the point in time.
+    # Used only in messages, since the body names the point in time.
     index: str
     body: Query
 
@@ -75,7 +75,7 @@ class ReadDocument:
 class Write:
     """Write documents in bulk. The response is the list of their statuses."""
 
-    # For messages; each operation names its own index.
+    # Used only in messages, since each operation names its own index.
     index: str
     operations: Sequence[Query]
 
@@ -164,7 +164,7 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
 
 
 def stored_document(index: str, document_id: str) -> Requests[dict[str, Any] | None]:
-    """Return the source of a document, even before a refresh; None if there is none."""
+    """Return the source of a document, even before a refresh; None if the document does not exist."""
     found: dict[str, Any] | None = yield ReadDocument(index=index, id=document_id)
     return found
 
@@ -231,11 +231,11 @@ def recent(index: str, body: Query) -> Requests[Any]:
 
 
 def aggregate(index: str, query: Query, aggregations: Query) -> Requests[dict[str, Any]]:
-    """Return aggregations over the matching documents."""
+    """Return the results of aggregations over the matching documents."""
     (answer,) = yield from search(index, {"query": query, "size": 0, "aggs": aggregations})
     return cast(dict[str, Any], answer["aggregations"])
 
 
 def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    """Split a sequence into pieces of at most `size`."""
+    """Split a sequence into pieces of at most `size` items."""
     return (items[at : at + size] for at in range(0, len(items), size))

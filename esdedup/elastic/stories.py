@@ -22,8 +22,8 @@ from esdedup.errors import ForestDamaged, ForestIncomplete, IndexNotReady, Serve
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.stories import NO_STORIES, Edit, Stories
 
-# This document has, for each index, the number of edits that its articles reflect. In old forests it also
-# has the first edits.
+# This document has, for each index, the number of edits that the index's articles reflect. In old forests,
+# the document also has the first edits.
 _SETTLED_ID = "~edits"
 _EDITS_AT_ONCE = 500
 # Elasticsearch accepts at most 65,536 terms.
@@ -223,7 +223,7 @@ def story_values(story: str) -> dict[str, Any]:
 
 
 def refuse_unwritable(indices: Sequence[str]) -> Requests[None]:
-    """Raise if articles in these indices cannot be changed; tries to update a missing document."""
+    """Raise if articles in these indices cannot be changed; tests this by updating a missing document."""
     for index in indices:
         missing = {"_index": index, "_id": "~none", "routing": "~required, perhaps"}
         operations: list[Query] = [{"update": missing}, {"doc": {}}]

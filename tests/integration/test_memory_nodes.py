@@ -74,7 +74,7 @@ def test_nodes_that_exceed_the_memory_are_searched(
         assert "more than" in caplog.text
         assert kinds(store, range(2_000)) == {"known"}
         # The nodes are found after a failure, too.
-        store._is_torn = True
+        store._is_incomplete = True
         assert kinds(store, range(2_000)) == {"known"}
     assert len(caplog.messages) == 1
     with opened(LITTLE) as store:
@@ -120,7 +120,7 @@ def test_content_hashes_keep_their_nodes_after_failed_writes(
             return [each.root for each in assign(store, as_batch(list(arrivals)), now_ms=NOW_MS)]
 
         assert [roots_of(Arrival(one, 0, hash=number)) for number in (1, 2)] == [[one]] * 2
-        store._is_torn = True
+        store._is_incomplete = True
         # A content hash keeps its node, whatever fingerprint its text has now.
         assert roots_of(Arrival(other, 0, hash=2)) == [one]
 

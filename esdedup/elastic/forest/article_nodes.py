@@ -1,7 +1,7 @@
 """`ArticleNodes`: the nodes of a forest, reconstructed from its articles in an index.
 
 Readers use it for a forest with a log. It is an approximation: articles may have been deleted or be in
-another index, and if there are very many candidates, only the best are read.
+another index, and if there are very many candidates, only the best matches are read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class ArticleNodes:
     def candidates(
         self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find live nodes that may be near one of `signatures`, or have its id; also read `hashes`."""
+        """Find live nodes that may be near one of `signatures` or have its node id; also look up `hashes`."""
         found: list[Stored] = []
         for at, node_id in enumerate(self.relation.ids(signatures)):
             keys = self.relation.search_terms(signatures[at : at + 1], ARTICLES)
@@ -59,7 +59,7 @@ class ArticleNodes:
         return found
 
     def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
-        """Return content hashes by their ids, each according to its latest article."""
+        """Return the known ones of these content hashes, by hash, each from its latest article."""
         latest: dict[str, StoredHash] = {}
         for some in chunks(sorted(hashes), _MOST_CANDIDATES):
             of_hashes = {"terms": {f"{self._object}.page": list(some)}}

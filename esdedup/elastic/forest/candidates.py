@@ -1,11 +1,11 @@
-"""The search for candidates: nodes with the id of a signature, or with a key that near nodes have.
+"""The search for candidates: nodes with a signature's node id, or with a key that nodes near it have.
 
-The same search finds content hashes, in their own documents or in those of the nodes made from them.
+The same search finds content hashes, in their own documents or in the documents of nodes made from them.
 
 A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Near nodes that
 share a key of two blocks differ little in the other bits, so a few hundred finer keys find all of them
-(`terms_around`). The search then requires the frequent key together with a finer key. It detects frequent
-keys when a page of hits is full, and remembers them.
+(`terms_around`). The search then requires the frequent key together with a finer key. A key is suspected to
+be frequent when a page of hits is full; frequent keys are remembered.
 """
 
 import collections
@@ -41,7 +41,7 @@ class _Targets:
     simhashes: list[int]
     # For each simhash, the keys to search for.
     keys: list[list[str]]
-    # The keys of minhashes and links. They are never frequent, since the number of nodes of each is limited
+    # The keys of minhashes and links. They are never frequent, since the number of nodes per key is limited
     # (`Agreement.max_postings`).
     exact_keys: list[str]
     # Ids of nodes, which also find nodes that are not indexed under any key.
@@ -158,7 +158,7 @@ class CandidateSearch:
     def _clauses_by_frequent_key(self, targets: _Targets) -> Iterator[_Clause]:
         """Yield clauses for the nodes that have a frequent key and one of its finer keys.
 
-        Both are required, since a finer key may be another frequent key.
+        Both keys are required, since a finer key may also be frequent.
         """
         by_frequent: dict[str, list[int]] = collections.defaultdict(list)
         for simhash, keys in zip(targets.simhashes, targets.keys, strict=True):
@@ -190,7 +190,7 @@ class CandidateSearch:
 
 
 def count_by_key(forest: str, keys: Iterable[str]) -> Requests[dict[str, int]]:
-    """Count the nodes of each key; for at most a few thousand keys."""
+    """Count the nodes that have each key. `keys` may contain a few thousand keys."""
     filters = {key: {"term": {"keys": key}} for key in keys}
     if not filters:
         return {}

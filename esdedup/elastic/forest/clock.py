@@ -8,7 +8,7 @@ from esdedup.errors import ClockMismatch, ForestAhead
 from esdedup.forest.model import State
 from esdedup.times import DAY_MS, iso
 
-# More than usual corrections of a running clock, and much less than the tolerance of a day.
+# Larger than usual corrections of a running clock, and much smaller than the tolerance of a day.
 _JUMP_MS = 60_000
 # Each of these may be a day ahead of the next one: the forest's time, the clock of the process that fed it,
 # the server's clock, this machine's clock.
@@ -16,7 +16,7 @@ _MOST_AHEAD_MS = 3 * DAY_MS
 
 
 class Clock:
-    """This machine's clock, compared with the server's clock at the first use and after each jump."""
+    """This machine's clock, compared with the server's clock when first used and after each jump."""
 
     def __init__(self, index: ForestIndex) -> None:
         self._index = index

@@ -16,7 +16,7 @@ from esdedup.forest.model import NO_TIME, Aging
 from esdedup.times import DAY_MS
 
 _DELETED_AT_ONCE = 2_000
-# Documents of a log, each with dozens or hundreds of nodes.
+# The number of log documents deleted in one step; each has dozens or hundreds of nodes.
 _LOGS_AT_ONCE = 10
 _LEAVES, _ROOTS = (
     {"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False)
@@ -36,7 +36,7 @@ class Expired(pydantic.BaseModel, frozen=True):
     kept: int = 0
 
     def plus(self, other: "Expired") -> "Expired":
-        """Return the sum of the two."""
+        """Add the numbers of `other`."""
         names = type(self).model_fields
         return Expired(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
@@ -47,7 +47,7 @@ class Expired(pydantic.BaseModel, frozen=True):
 
 
 Living = Callable[[bytes, int], Sequence[bytes]]
-"""Takes a log and the minimum `seen` of a live node; returns the log's live nodes and content hashes."""
+"""Given a log and the minimum `seen` of a live node, returns the log's live nodes and content hashes."""
 
 
 def count_expired(index: ForestIndex, aging: Aging) -> Expired:
@@ -66,7 +66,7 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
 
 
 def refuse_shorter(index: ForestIndex, aging: Aging) -> None:
-    """Raise `RetentionShorter` if `aging` would make nodes live for less time than now."""
+    """Raise `RetentionShorter` if `aging` would make nodes live for less time than they do now."""
     status = index.status()
     days, fewer = (each.retention_ms / DAY_MS for each in (status.aging, aging))
     if status.stored_aging and fewer < days:
@@ -110,7 +110,7 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
 
 
 def _as_logged(index: ForestIndex) -> Living:
-    """Read a log; return a function that finds the live nodes and content hashes in a document of it."""
+    """Read a log; return a function that finds the live nodes and content hashes in one of its documents."""
     assert index.log is not None
     index.run(index.log.update())
     return index.log.living

@@ -16,9 +16,9 @@ from esdedup.errors import ServerUnavailable
 # Grace period for the previous owner's writes if the task API is unavailable.
 GRACE_S = 2.0
 _POLL_S = 0.05
-# Each process that takes the forest at the same time may cost another attempt.
+# The maximum number of attempts; each process that takes the forest at the same time may cost one more.
 _MOVES = 20
-# Longer than a write waits for its shard, which is one minute by default.
+# Longer than the minute for which, by default, a write waits for its shard.
 _DRAIN_S = 120.0
 
 
@@ -31,7 +31,7 @@ class Fence:
         self._prefix = f"{forest}-w-"
 
     def alias(self, epoch: int) -> str:
-        """Return the alias of the owner of an epoch."""
+        """Return the alias of the owner with this epoch."""
         return f"{self._prefix}{epoch}"
 
     def epochs(self) -> set[int]:
@@ -45,7 +45,7 @@ class Fence:
 
         Several processes may call this at the same time: slow processes that took the lease earlier, and the
         latest owner. The latest epoch wins, since no process removes the alias of a later epoch, and each
-        process checks, after adding its own alias, that no other alias is left before it writes.
+        process writes only after it has added its own alias and checked that no other alias is left.
         """
         for _ in range(_MOVES):
             epochs = self.epochs()

@@ -1,4 +1,4 @@
-"""`Follower`: reads a forest while another process owns it, to take it over quickly."""
+"""`Follower`: reads a forest while another process owns it, so that this process can take over quickly."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ from esdedup.forest import NO_TIME, Aging, Nodes, State
 from esdedup.neighbours.relation import Relation
 
 Version = tuple[int, int]
-"""The `_seq_no` and the `_primary_term` of a document, which together identify a write of it."""
+"""The `_seq_no` and the `_primary_term` of a document, which together identify one write of the document."""
 
 
 class _Document(NamedTuple):
@@ -45,7 +45,7 @@ class LogCopy:
         self.is_unsettled = False
         self._memory_bytes = memory_bytes
         self._documents: dict[int, _Document] = {}
-        # The state according to these documents. The forest's time may be later.
+        # The state according to the documents read. The forest's time may be later.
         self._state = State()
 
     def add(self, hits: Hits) -> None:
@@ -68,9 +68,9 @@ class LogCopy:
             self._refuse_beyond(2 * self._memory_bytes)
 
     def settle(self, *, live_since_ms: int | None = None) -> None:
-        """Link the nodes to their roots, and drop expired ones, once all documents have been read.
+        """Once all documents have been read, link the nodes to their roots, and drop expired nodes.
 
-        More may be added later. Without `live_since_ms`, the times in the documents decide what has expired.
+        Documents may be added later. Without `live_since_ms`, their times decide which nodes have expired.
 
         Raises:
             ValueError: The nodes take too much memory.
@@ -179,7 +179,7 @@ class Follower:
                 on_read()
             copy.settle(live_since_ms=live_since_ms)
         except Exception as error:
-            # After any error, the forest can be loaded instead.
+            # After any error, the forest can be loaded in full.
             log.warning("the forest %r is loaded in full: %s", self._forest, error)
             return None
         finally:
@@ -202,7 +202,7 @@ class Follower:
                 index.run(copy.update(index.name))
                 return copy.taken()
             except Exception as error:
-                # After any error, the boilerplate can be read instead.
+                # After any error, the boilerplate can be read in full.
                 log.warning("the learned boilerplate of %r is read in full: %s", self._forest, error)
         return LearnedLog(index.name, index.run(read_learned(index.name)))
 
@@ -214,7 +214,7 @@ class Follower:
         """Read some new documents; return whether there are more."""
         index = self._index = self._index or ForestIndex.find(self._client, self._forest)
         if not index.meta.is_log:
-            # Forget this index, since another process may replace the forest by one with a log.
+            # Forget this index, since another process may replace the forest with one that has a log.
             self._forget()
             return False
         if self._copy is None:
@@ -240,7 +240,7 @@ class Follower:
 def _read(index: ForestIndex, copy: LogCopy) -> bool:
     """Read some documents of a log; return whether there are more.
 
-    Needs no point in time: before a document is deleted, the nodes in it that are still needed are appended.
+    Needs no point in time, since a document's live nodes are appended to the log before it is deleted.
     """
     body = log_body({"range": {FIELD: {"gte": copy.number}}}, versions=True, repeated=True)
     (answer,) = index.run(search(index.name, body))

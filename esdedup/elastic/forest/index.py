@@ -52,12 +52,12 @@ class ForestIndex:
 
     @property
     def nodes(self) -> NodeSearch | LogNodes:
-        """Operations on its nodes, for `run`: searches, or reads of a copy of its log."""
+        """The operations, for `run`, that read the forest's nodes: by searches, or from a copy of its log."""
         return self.log or self.search
 
     @classmethod
     def find(cls, client: Elasticsearch, name: str, *, limits: Limits = DEFAULT_LIMITS) -> "ForestIndex":
-        """Find a forest of any profile. Requests to it are retried while the server is unavailable."""
+        """Find a forest with any profile. Requests to it are retried while the server is unavailable."""
         client = patient(client)
         meta = execute(client, read_meta(name))
         if meta is None:
@@ -93,7 +93,7 @@ class ForestIndex:
     def make(
         cls, client: Elasticsearch, name: str, *, meta: Meta, limits: Limits = DEFAULT_LIMITS
     ) -> "ForestIndex":
-        """Find a forest of any profile, even an incomplete one; create it if there is none."""
+        """Find a forest with any profile, even an incomplete one; create it if there is none."""
         client = patient(client)
         found = execute(client, read_meta(name))
         if found is None:
@@ -130,7 +130,7 @@ class ForestIndex:
         return hit_pages(self.client, self.name, log_body(query, versions=versions))
 
     def uuid(self) -> str:
-        """Return the UUID of the index, which differs from that of earlier or later indices of this name."""
+        """Return the UUID of the index. A deleted and recreated index of this name gets a new UUID."""
         with translated(f"find the forest {self.name!r}", index=self.name):
             answer = self.client.indices.get(index=self.name, features="settings")
         return str(next(iter(answer.values()))["settings"]["index"]["uuid"])
@@ -150,7 +150,7 @@ class ForestIndex:
             raise ServerBusy(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def refresh_if_allowed(self) -> bool:
-        """Refresh if the client has the privilege; return whether it has. Log a missing privilege once."""
+        """Refresh if the client has the privilege; return whether it has it. Log a missing privilege once."""
         try:
             self.refresh()
         except ServerError as error:

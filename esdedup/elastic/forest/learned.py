@@ -1,7 +1,7 @@
-"""Learned boilerplate, as documents in the forest's index that contain the changes of each batch.
+"""Stores learned boilerplate in a forest's index, in documents with the changes that each batch made.
 
-The changes of a batch are written after its nodes, in one or more documents, and are valid once the last of
-these exists. So after a crash, either the changes are valid, or the batch is repeated and filtered as before.
+A batch's changes are written after its nodes, in one or more documents. They are valid once the last of
+these documents exists. After a crash before that, the batch is repeated and filtered as before.
 """
 
 import base64
@@ -31,7 +31,7 @@ FIELD = "learned"
 _LAST_ID = "~learned"
 
 EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": [_LAST_ID]}}]}}
-"""Matches all documents of this module, including `~learned`, which has the number of the last one."""
+"""Matches all documents of this module, including `~learned`, which has the last document's number."""
 
 # Servers refuse documents of tens of megabytes; small servers refuse even smaller ones.
 _MOST_BYTES = 1_000_000
@@ -70,7 +70,7 @@ class LearnedRecord(NamedTuple):
 
 
 def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
-    """Return documents with some changes, numbered from `first`; and `~learned`, with the last number."""
+    """Return documents with `changes`, numbered from `first`, and `~learned`, which has the last number."""
     content = base64.b64encode(bytes_of(changes.columns())).decode()
     last = first + (len(content) - 1) // _MOST_BYTES
     found: list[Document] = []
@@ -85,10 +85,10 @@ class LearnedLog:
     """The boilerplate in the documents of one forest, and the documents that its owner adds."""
 
     def __init__(self, forest: str = "", found: Sequence[LearnedRecord] = ()) -> None:
-        """Apply all records of a forest; the name `forest` is for messages."""
+        """Apply all records of a forest, whose name is used in messages."""
         self.boilerplate = Boilerplate()
         self.last: LearnedRecord | None = None
-        # For each record that is not outdated: the number of its last document, and of its last page.
+        # For each record that is not outdated: the numbers of its last document and its last page.
         self._ends: collections.deque[tuple[int, int]] = collections.deque()
         self.read(forest, found)
         self.keep()
@@ -96,7 +96,7 @@ class LearnedLog:
     def read(self, forest: str, found: Sequence[LearnedRecord]) -> None:
         """Apply further records. Unless `keep` was called, the first of them is the last record, read again.
 
-        The last record can be undone, since it may have grown since it was read.
+        The last record is undone before that, since its documents may have grown.
 
         Raises:
             ForestDamaged: A record does not follow its predecessor, or earlier documents are missing. The
@@ -136,7 +136,7 @@ class LearnedLog:
         if last and last.size_bytes < _ENOUGH_BYTES:
             joined = last.changes.then(changes)
             documents = documents_of(joined, log=log, first=last.last)
-        # Extend the last document only if one is enough, since a crash between two writes must not spoil it.
+        # Extend the last document only if it has space for all: a crash between two writes must not spoil it.
         if len(documents) == _ONE_AND_LAST:
             changes, first = joined, first - 1
             self._ends.pop()
@@ -165,7 +165,7 @@ class LearnedCopy:
         self._known = LearnedLog()
 
     def update(self, forest: str) -> Requests[None]:
-        """Read the documents that were written and refreshed since the last update.
+        """Read the documents that became visible to searches since the last update.
 
         If there are none, this takes only one short search.
 
@@ -238,7 +238,7 @@ class LearnedCopy:
 
 
 def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]]:
-    """Read the learned boilerplate of a forest from refreshed documents numbered from `first`.
+    """Read the learned boilerplate of a forest, from the document `first` on, as of the last refresh.
 
     Raises:
         ForestDamaged: A document is missing or unreadable, or belongs to another forest.
@@ -253,7 +253,7 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]
     if not hits:
         return []
     write = _write_of(max(hits, key=lambda hit: hit["_seq_no"]))
-    # The minimum number of the last document.
+    # The last document has at least this number.
     last = _state(hits.pop(0)).get("last") if hits[0]["_id"] == _LAST_ID else 0
     for before, after in itertools.pairwise(hits):
         number = before["sort"][0] + 1

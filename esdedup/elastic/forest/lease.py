@@ -34,9 +34,9 @@ LEASE_ID = "~lease"
 DEFAULT_TTL_S = 30.0
 # How often a waiting process reads the lease.
 _POLL_S = 0.5
-# Maximum number of renewals in one call: a slow renewal may take so long that the next one is due at once.
+# Maximum number of renewals in one call: after a slow renewal, the next one may be due immediately.
 _RENEWALS = 3
-# Maximum number of claims to remember. Beyond it, all are forgotten, and waits for them start over.
+# Maximum number of claims to remember. After that, all claims are forgotten, and waits start over.
 _MOST_SEEN = 1_000
 
 
@@ -148,7 +148,7 @@ class _End(enum.Enum):
 class Lease:
     """This process's right to write to an existing forest.
 
-    It must be acquired, then renewed. Until it ends, a thread renews it too, since its holder may be busy.
+    The holder must acquire the lease, then renew it. A thread also renews it, since the holder may be busy.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, terms: LeaseTerms = DEFAULT_TERMS) -> None:
@@ -169,7 +169,7 @@ class Lease:
         # The lease document's version after the last `_write`, and when that write began (`time.monotonic`).
         self._version: dict[str, int] = {}
         self._renewed_at = 0.0
-        # Where the lease document is written: through the alias once there is one, since a write to the
+        # Where the lease document is written: through the alias once it exists, since a write to the
         # forest's own name would recreate a deleted index.
         self._target: dict[str, Any] = {"index": forest}
         # Held during renewals.
@@ -346,7 +346,7 @@ class Lease:
         return Claim(**answer["_source"]["lease"]), unchanged(answer.body)
 
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
-        """Write the lease document if it still has that version; return whether that succeeded."""
+        """Write the lease document if it still has this version; return whether that succeeded."""
         started_at = time.monotonic()
         claim = dataclasses.replace(self._claim, renewed_s=time.time(), released=released)
         document = {"lease": dataclasses.asdict(claim)}
@@ -355,7 +355,7 @@ class Lease:
             answer = client.index(**self._target, id=LEASE_ID, document=document, **condition)
             version = unchanged(answer.body)
         except ConflictError:
-            # The client repeats a request whose response was lost; this conflicts with its own first write.
+            # The client repeats a request whose response was lost; that conflicts with the first write.
             found, version = self._read()
             if found is None or (found.token, found.epoch) != (claim.token, claim.epoch):
                 return False

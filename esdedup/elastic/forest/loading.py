@@ -18,7 +18,7 @@ from esdedup.serial_thread import SerialThread
 def _load_nodes(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
 ) -> Nodes | None:
-    """Load everything live as of the last refresh; None if it takes too much memory or is stopped."""
+    """Load all live nodes as of the last refresh; return None if stopped, or if they take too much memory."""
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
     if node_count * index.relation.dtype.itemsize > memory_bytes:
@@ -37,7 +37,7 @@ def _load_nodes(
 def load_log(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, on_read: Callable[[], None]
 ) -> Nodes:
-    """Load everything live in a forest's log; call `on_read` after each page of hits.
+    """Load the live nodes and content hashes of a log; call `on_read` after each page of hits.
 
     Raises:
         ForestFull: The nodes take too much memory.
@@ -55,12 +55,12 @@ def load_log(
     return nodes
 
 
-# The maximum number of writes left to load when `nodes` is called, which takes about 10 ms.
+# The thread leaves at most this many nodes to the method `nodes`, which loads them in about 10 ms.
 _LEFT = 500
 
 
 class BackgroundLoader:
-    """Loads nodes in a thread, then the writes made in the meantime."""
+    """Loads nodes in a thread, then the nodes that were written in the meantime."""
 
     def __init__(self, index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int) -> None:
         written = self._written = list[bytes]()
@@ -98,7 +98,7 @@ class BackgroundLoader:
         return bool(wait([self._loaded], timeout_s).done)
 
     def nodes(self) -> Nodes | None:
-        """Return all nodes, including the writes so far; None if they take too much memory."""
+        """Return all nodes, including those written so far; None if they take too much memory."""
         nodes = self._loaded.result()
         if nodes is not None:
             _load_also(nodes, self._written, self._live_since_ms[0])

@@ -1,9 +1,9 @@
-"""A forest's log: documents that each contain many nodes and content hashes, in the order of their writes.
+"""A forest's log: documents that each contain many nodes and content hashes, in the order of writing.
 
 A forest with the lookup `memory` has a log instead of a document for each node, since its owner has all nodes
 in memory and never searches for them. If a node or content hash has several entries, the last one is valid; a
 short entry only updates a node's `seen`. Expired nodes are deleted together with their document, after the
-nodes in it that are still needed have been appended to the log.
+document's other nodes have been appended to the log.
 """
 
 import base64
@@ -42,7 +42,7 @@ EVERY_LOG: Query = {"exists": {"field": FIELD}}
 
 # Up to this size, the last document also gets the next batch, since many small documents are slow to read.
 _ENOUGH_BYTES = 8_000
-# Documents in one response.
+# The maximum number of documents in one response.
 _READ_AT_ONCE = 100
 
 
@@ -80,7 +80,7 @@ class LogDocuments:
 
     @property
     def number(self) -> int:
-        """The number of the last document, or the next one."""
+        """The number of the document that is being filled, which may not have been written yet."""
         return self._last.number
 
     def begin_another(self) -> None:
@@ -88,9 +88,9 @@ class LogDocuments:
         self._last = LogDocument(self.number + 1)
 
     def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
-        """Return the document that holds a batch: a new one, or the last one extended.
+        """Return the document to write for a batch: a new document, or the last one with the batch added.
 
-        `log` contains the batch as entries of a log. Without `log`, all of `packed` is written in full.
+        `log` contains the batch as entries of a log. Without `log`, each item of `packed` gets a full entry.
         """
         written, seen_ms = self._relation.core.log(packed)
         added = written if log is None else log
@@ -104,7 +104,7 @@ class LogDocuments:
 
 
 def read_last_number(forest: str) -> Requests[int]:
-    """Read the number of the last refreshed document; 0 if there is none."""
+    """Read the number of the last document visible to searches; 0 if there is none."""
     answer = yield from aggregate(forest, EVERY_LOG, {"last": {"max": {"field": FIELD}}})
     return int(answer["last"]["value"] or 0)
 
@@ -115,7 +115,7 @@ def log_body(query: Query, *, versions: bool = False, repeated: bool = False) ->
 
 
 def read_logs(forest: str, *, first: int) -> Requests[Iterator[bytes]]:
-    """Read the refreshed documents with at least the number `first`."""
+    """Read the contents of the documents numbered from `first` that searches can see."""
     hits = yield from all_hits(forest, log_body({"range": {FIELD: {"gte": first}}}))
     return iter(packed_of(hits))
 
@@ -128,10 +128,10 @@ def stored_in_log(log: bytes, relation: Relation) -> Iterator[Stored]:
 
 
 class LogNodes:
-    """The nodes and content hashes in the refreshed documents of one log.
+    """The nodes and content hashes in one log, as far as its documents are visible to searches.
 
     Has the methods of `NodeSearch` that maintenance uses. The first call reads the whole log, and takes about
-    500 bytes of memory for each node; later calls read the documents written since.
+    500 bytes of memory per node; later calls read the documents written since.
     """
 
     def __init__(self, *, forest: str, relation: Relation) -> None:
@@ -141,10 +141,10 @@ class LogNodes:
         self._number, self._read = 0, 0
         self._nodes: dict[str, bytes] = {}
         self._hashes: dict[str, StoredHash] = {}
-        # By content hash: the latest node that was made from it.
+        # The id of the latest node made from each content hash.
         self._own: dict[str, str] = {}
         self._damaged: dict[str, Hit] = {}
-        # The ids of the nodes in `_neighbours`, in its order.
+        # The ids of the nodes in `_neighbours`, in the same order.
         self._indexed: list[str] = []
         self._neighbours = NeighbourIndex(relation)
 
@@ -155,7 +155,7 @@ class LogNodes:
         yield from each_page(self._forest, body, self._add)
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[Stored]]:
-        """Find the live nodes near one of `signatures`, or with its id."""
+        """Find the live nodes that are near one of `signatures` or have its node id."""
         yield from self.update()
         added = list(self._nodes)[len(self._indexed) :]
         self._neighbours.add(b"".join(self._node(each).signature for each in added))
@@ -171,7 +171,7 @@ class LogNodes:
         return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
 
     def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
-        """Return the known content hashes among the given ones, by id, each as last seen."""
+        """Return the known ones of these content hashes, by hash; of two records, the one seen later."""
         yield from self.update()
         found: dict[str, StoredHash] = {}
         for content_hash in hashes:
@@ -198,7 +198,7 @@ class LogNodes:
         return [self._node(each) for each in random.Random(0).sample(ids, min(size, len(ids)))]  # noqa: S311
 
     def tree(self, root: str) -> Requests[list[StoredNode]]:
-        """Return the nodes of a root, live or not."""
+        """Return the nodes of the tree with this root, live or expired."""
         yield from self.update()
         return [node for node in map(self._node, self._nodes) if node.root == root]
 
@@ -252,11 +252,11 @@ class LogNodes:
         yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)
 
     def extra_hashes(self) -> Iterator[list[tuple[Hit, StoredHash | None]]]:
-        """Yield nothing: a content hash without its node is not loaded, and its log document expires."""
+        """Yield nothing to audit: an owner does not load content hashes whose node is missing."""
         yield from ()
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
-        """Yield the nodes and content hashes made or seen after these times."""
+        """Yield the nodes made after `made_ms`, and the nodes and content hashes seen after `seen_ms`."""
         yield [
             each
             for each in self.all()
@@ -269,7 +269,7 @@ class LogNodes:
         yield from self._hashes.values()
 
     def living(self, log: bytes, live_since_ms: int) -> list[bytes]:
-        """Return the latest state of all nodes and content hashes in a log that have not expired."""
+        """Return the latest records, packed, of the live nodes and content hashes in a document's log."""
         found: list[Stored] = []
         for each in stored_in_log(log, self.relation):
             if isinstance(each, StoredNode) and each.id in self._nodes:

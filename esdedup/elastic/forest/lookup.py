@@ -36,14 +36,14 @@ def gather(
 ) -> Requests[Nodes]:
     """Find the nodes that a batch needs: near live nodes, known content hashes with nodes, and their roots.
 
-    If the relation counts leaves, also find the leaves of each root whose number may decide. `recent` has
+    If the relation counts leaves, also find the leaves of each root whose leaf count may decide. `recent` has
     nodes and content hashes that a search may not show yet.
     """
     pack, live_since_ms = search.relation.core.pack, state.live_since_ms(aging)
     names = {hash_name(each) for each in np.unique(arrivals.content_hashes).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
     found = yield from search.candidates(signatures, hashes=sorted(names), live_since_ms=live_since_ms)
-    # Leave out other content hashes, whose nodes were not searched for.
+    # Leave out content hashes that are not in this batch, since their nodes were not searched for.
     newer = [each for each in recent if each.content_hash in names or not each.is_hash]
     with_leaves: set[str] = set()
     while True:
@@ -53,7 +53,7 @@ def gather(
         yield from load_missing(nodes, search, live_since_ms=live_since_ms)
         if not search.relation.counts_leaves:
             return nodes
-        # Without all leaves of contested roots, decisions may be wrong from the first of these roots on.
+        # Until all leaves of contested roots are loaded, decisions from the first contest on may be wrong.
         nodes.assign(arrivals, state, now_ms=now_ms)
         contested = set(nodes.contested()) - with_leaves
         nodes.undo()
@@ -64,7 +64,7 @@ def gather(
 
 
 def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
-    """Load the missing roots of leaves and the missing nodes of content hashes, and settle."""
+    """Load the missing roots of leaves and the missing nodes of content hashes, then call `settle`."""
     pack = search.relation.core.pack
     for _ in range(_ROUNDS):
         roots, of_hashes = nodes.missing()
@@ -96,9 +96,9 @@ def look_up(
     site: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Requests[tuple[Assignment, bool]]:
-    """Return the assignment that a text would get if it arrived now, and whether that is exact.
+    """Return the assignment that a text would get if it arrived now, and whether it is exact.
 
-    Reads the forest's refreshed documents. If the forest has a log, asks its owner, provided that the owner
+    Reads the forest as of the last refresh. If the forest has a log, asks its owner, provided that the owner
     is in this process; otherwise reads articles, which gives an approximation.
 
     Args:

@@ -40,7 +40,7 @@ class Meta:
 
     @classmethod
     def of(cls, profile: Profile, *, lookup: Lookup = "memory") -> "Meta":
-        """Return the metadata of a new forest with that profile."""
+        """Return the metadata of a new forest with the given profile."""
         return cls(
             lookup=lookup,
             profile=profile.label,
@@ -50,7 +50,7 @@ class Meta:
 
     @classmethod
     def read(cls, values: dict[str, Any]) -> "Meta":
-        """Read metadata that `dataclasses.asdict` converted."""
+        """Read metadata from a dict that `dataclasses.asdict` made."""
         agreement = Agreement(**values["agreement"]) if values["agreement"] else None
         # A template may have added other values.
         own = values.keys() & {each.name for each in dataclasses.fields(cls)}
@@ -58,7 +58,7 @@ class Meta:
 
     @property
     def is_log(self) -> bool:
-        """Whether the forest's nodes are in a log, instead of documents of their own."""
+        """Whether the forest's nodes are in a log, instead of one document each."""
         return self.lookup == "memory"
 
     @property
@@ -116,7 +116,7 @@ def refuse_incomplete(name: str, meta: Meta) -> None:
 
 
 def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
-    """Raise unless the forest is complete, and was made with that profile."""
+    """Raise unless the forest is complete, and was made with the given profile."""
     refuse_incomplete(name, meta)
     if meta != Meta.of(profile, lookup=meta.lookup):
         raise ForestMismatch(

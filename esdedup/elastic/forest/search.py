@@ -40,13 +40,13 @@ class NodeCounts:
 
     # All nodes, live or expired.
     nodes: int
-    # Roots.
+    # Nodes that are roots.
     trees: int
     # Nodes that have not expired.
     live: int
     # Nodes made since `new_since_ms`.
     new: int
-    # Nodes made, and last seen, on each UTC day. Keys: the beginning of the day, milliseconds since 1970.
+    # Nodes made, or last seen, on each UTC day. A key is the day's beginning, milliseconds since 1970.
     made_by_day: Mapping[int, int]
     seen_by_day: Mapping[int, int]
 
@@ -65,12 +65,12 @@ ROOTLESS: Query = {"bool": {"filter": _WITH_KEYS, "must_not": EVERY_NODE}}
 EVERY_HASH: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not": [EVERY_NODE, _WITH_KEYS]}}
 """Matches the documents of content hashes, live or expired."""
 
-# Trees in one response; less than MAX_BUCKETS.
+# The maximum number of trees in one response, below MAX_BUCKETS.
 _TREES_AT_ONCE = 10_000
 
 
 class NodeSearch:
-    """Reads the nodes of one forest from its refreshed documents."""
+    """Reads the nodes of one forest, as of the last refresh of its index."""
 
     def __init__(
         self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS, scan: Scan | None = None
@@ -85,10 +85,10 @@ class NodeSearch:
     def candidates(
         self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
     ) -> Requests[list[Stored]]:
-        """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated.
+        """Find live nodes that may be near one of `signatures` or have its node id. Nodes may be repeated.
 
-        Also find live nodes made from one of `hashes`, and live documents of `hashes`, which have 16 hex
-        digits. The content hash of a live node may have expired.
+        Also find live nodes made from one of `hashes` (16 hex digits each), and live documents of `hashes`.
+        The content hash of a live node may have expired.
         """
         return self._candidates.find(signatures, hashes=hashes, live_since_ms=live_since_ms)
 
@@ -110,7 +110,7 @@ class NodeSearch:
         return found
 
     def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
-        """Read the known content hashes among the given ones, by id, each as last seen."""
+        """Read the known ones of these content hashes, by hash; of two records, the one seen later."""
         latest: dict[str, StoredHash] = {}
         for some in chunks(sorted(hashes), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
@@ -150,7 +150,7 @@ class NodeSearch:
         return (yield from self._first(at_random, sort="_score"))[:size]
 
     def tree(self, root: str) -> Requests[list[StoredNode]]:
-        """Return the nodes of a root, live or not."""
+        """Return the nodes of the tree with this root, live or expired."""
         body = search_body({"term": {"root": root}}, size=self._limits.max_hits)
         return nodes_of((yield from all_hits(self.forest, body)), self.relation)
 
@@ -159,7 +159,7 @@ class NodeSearch:
         return self._first(live_leaves([root], live_since_ms))
 
     def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Return the live leaves of roots."""
+        """Return the live leaves of these roots."""
         found: list[StoredNode] = []
         for some in chunks(sorted(roots), self._limits.max_terms):
             body = search_body(live_leaves(some, live_since_ms), size=self._limits.max_hits)
@@ -238,7 +238,7 @@ class NodeSearch:
                     misplaced.append(node)
 
     def extra_hashes(self) -> Iterator[list[tuple[Hit, StoredHash | None]]]:
-        """Yield all documents of content hashes, in lists, each with its hash, or None if it is damaged."""
+        """Yield lists of the documents of content hashes, each with its hash, or None if it is damaged."""
         for hits in self._all(EVERY_HASH, sort=["page"], versions=True, repeated=True):
             found = (stored_in(hit, self.relation) for hit in hits)
             yield [
@@ -247,7 +247,7 @@ class NodeSearch:
             ]
 
     def later_than(self, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
-        """Yield lists of the nodes and content hashes made or seen after these times."""
+        """Yield lists of the nodes made after `made_ms`, and of nodes and hashes seen after `seen_ms`."""
         times = (("made", made_ms), ("seen", seen_ms))
         later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
         for hits in self._all({"bool": {"should": later}}, sort=["seq", "page"]):

@@ -37,15 +37,15 @@ class ForestSize:
 
     # Number of nodes, live or expired; if nodes are not in memory, a search counts them.
     nodes: int = 0
-    # Content hashes with documents of their own, in addition to those stored with nodes.
+    # Number of content hashes with their own documents, in addition to those stored with nodes.
     hashes: int = 0
     # Memory of this process for nodes, content hashes and learned boilerplate.
     memory_bytes: int = 0
-    # The part of `memory_bytes` for learned boilerplate; equal to it unless nodes are in memory.
+    # The part of `memory_bytes` for learned boilerplate, which is all of it unless nodes are in memory.
     learned_bytes: int = 0
-    # Passages that are boilerplate.
+    # Number of passages that are boilerplate.
     passages: int = 0
-    # Clusters that this process has recognised as placeholders.
+    # Number of clusters that this process has recognised as placeholders.
     placeholders: int = 0
 
 
@@ -80,14 +80,14 @@ class ElasticStore(Closing):
         A forest with the lookup `memory` is loaded before this returns.
 
         Args:
-            aging: How long nodes live. None leaves it unchanged; a new forest then gets 30 days.
+            aging: How long nodes live. None keeps the forest's retention, or sets 30 days in a new forest.
             change_retention: Whether nodes may live for less time than before.
             terms: How the lease is acquired and held.
             lookup: How nodes are found, fixed when a forest is created. None means the forest's own lookup,
                 or `memory` for a new forest.
             memory_bytes: The maximum memory for nodes. Beyond it, a forest with the lookup `memory` refuses
                 articles. With `search`, all live nodes are in memory while they fit, so that batches need no
-                search; 0 keeps none in memory.
+                search; 0 keeps no nodes in memory.
             followed: A follower that has read most of the forest, so that only the rest is loaded.
         """
         self._index = ForestIndex.open(client, forest, profile=profile, lookup=lookup, limits=limits)
@@ -95,15 +95,15 @@ class ElasticStore(Closing):
         self.relation = self._index.relation
         self._clock = Clock(self._index)
         # Whether an exception may have left a change in memory incomplete.
-        self._is_torn = False
+        self._is_incomplete = False
         self._memory_bytes = memory_bytes
         # The memory that nodes may take before a warning is logged.
         self._warned_bytes = memory_bytes * 4 // 5
         self._recent: dict[str, Stored] = {}
         # How many documents were written since the last refresh.
         self._unrefreshed = 0
-        # All live nodes; None while nodes are searched for and only `_recent` is in memory. Plans in its
-        # `committed` may not be durable yet.
+        # All live nodes; None while nodes are searched for and only `_recent` is in memory. Plans in
+        # `Nodes.committed` may not be durable yet.
         self._nodes: Nodes | None = None
         self._loading: BackgroundLoader | None = None
         self.writer = ForestWriter(self._index, terms=terms)
@@ -137,7 +137,7 @@ class ElasticStore(Closing):
         return ForestSize(node_count, hash_count, learned_bytes, learned_bytes, passages)
 
     def now_ms(self) -> int:
-        """Return the time, milliseconds since 1970. Raises the errors of `Clock.check`."""
+        """Return the time, milliseconds since 1970. Raises the same errors as `Clock.check`."""
         return self._clock.check(self._state)
 
     @property
@@ -153,7 +153,7 @@ class ElasticStore(Closing):
     def begin(self) -> None:
         """Begin a batch: undo uncommitted changes, and reload from the index after a failure."""
         is_broken = self.boilerplate.is_broken or (self._nodes is not None and self._nodes.is_broken)
-        if is_broken or self._is_torn or self.writer.failure:
+        if is_broken or self._is_incomplete or self.writer.failure:
             self._recover()
         elif self._loading is not None:
             self._take_loaded(wait_s=0.0)
@@ -215,9 +215,9 @@ class ElasticStore(Closing):
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
         """Make the next batch reload from the index if the body fails, for example on a signal."""
-        self._is_torn = True
+        self._is_incomplete = True
         yield
-        self._is_torn = False
+        self._is_incomplete = False
 
     def _begin_writing(
         self, packed: Sequence[bytes], state: State | None, *, log: bytes | None = None
@@ -228,7 +228,7 @@ class ElasticStore(Closing):
             return written
         self.boilerplate.keep()
         if outdated := self._learned.forget_outdated():
-            # Refresh, so that searches find these documents. Delete the oldest first: crashes leave no gap.
+            # Refresh so that searches find the documents; delete the oldest first, so a crash leaves no gap.
             self._refresh()
             for hits in self._index.hit_pages(outdated, sort=[FIELD], versions=True):
                 self.writer.delete(hits)
@@ -266,7 +266,7 @@ class ElasticStore(Closing):
             if not self._is_log:
                 self._load_again(nodes, undone)
             self._nodes = nodes
-        self._is_torn = False
+        self._is_incomplete = False
 
     def _has_some(self, plans: Collection[Plan]) -> bool:
         """Return whether the log contains any of these plans."""

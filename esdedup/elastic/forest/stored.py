@@ -109,7 +109,7 @@ class StoredNode(NamedTuple):
 
     @property
     def links(self) -> dict[str, str | None]:
-        """Its links as articles have them, with None for a missing link."""
+        """The node's links, under their field names in articles; None for a missing link."""
         return {"part_of": self.part_of or None, "has_part": self.has_part or None}
 
     @property
@@ -157,7 +157,7 @@ def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[A
 
 
 def genuine(nodes: Sequence[StoredNode], relation: Relation) -> list[StoredNode]:
-    """Return the nodes with a signature of their own; a recreated root may have a leaf's."""
+    """Return the nodes with a signature of their own; a recreated root may have the signature of a leaf."""
     names = relation.ids(signatures_of(nodes, relation))
     return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
 
@@ -165,8 +165,8 @@ def genuine(nodes: Sequence[StoredNode], relation: Relation) -> list[StoredNode]
 def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:
     """Recreate a lost root from one of its leaves.
 
-    Its signature is read from its id if the profile allows that. Otherwise it has the leaf's signature until
-    an article with the root's own text arrives.
+    The root's signature is derived from its id if the profile allows that. Otherwise the root has the leaf's
+    signature until an article with the root's own text arrives.
     """
     signature = relation.signature_of(root_id) or leaf.signature
     return leaf._replace(id=root_id, root=root_id, signature=signature, content_hash="", hash_seen_ms=NO_TIME)

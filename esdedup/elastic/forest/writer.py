@@ -20,7 +20,7 @@ from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
-# Documents of learned boilerplate in one request, each of up to a megabyte.
+# The maximum number of documents with learned boilerplate in one request; each may take a megabyte.
 _LEARNED_AT_ONCE = 8
 # Shorter than the client's timeout, so that a write that the client has given up on cannot take effect after
 # the client's next write.
@@ -28,7 +28,7 @@ _TIMEOUT = "30s"
 
 
 class ForestWriter(Closing):
-    """Owns a forest: writes to it while it holds the lease, and never after losing it."""
+    """Owns a forest, and writes to it while holding the lease, but never after losing the lease."""
 
     def __init__(self, index: ForestIndex, *, terms: LeaseTerms = DEFAULT_TERMS) -> None:
         """Take the lease, and make all earlier writes visible to searches."""
@@ -107,10 +107,10 @@ class ForestWriter(Closing):
         state: State | None = None,
         learned: Sequence[Document] = (),
     ) -> Future[None]:
-        """Begin to write as `write` does, in a thread; return a future that is done when all is written.
+        """Begin to write as `write` does, in a thread; return a future of its completion.
 
         Args:
-            log: The entries of `packed` for a log. With None, a log gets all of `packed` in full.
+            log: `packed` as entries of a log. With None, a log gets a full entry for each item of `packed`.
 
         Raises:
             EsdedupError: An earlier write has failed.
@@ -174,7 +174,7 @@ class ForestWriter(Closing):
         self._put([document])
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
-        """Delete the documents of hits with versions, unless written since; return the number deleted."""
+        """Delete the documents of `hits`, except any written since the search; return the number deleted."""
         self.settle()
         operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)

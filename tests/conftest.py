@@ -35,8 +35,8 @@ LONG_FILES = (
     "test_sidecar_entry_points",
 )
 
-# Except in `make nightly`, a test runs with only one combination of the parameters `_WAYS`, because they make
-# no difference to its result. Tests in the folders `_IN_ALL_WAYS` always run with all combinations.
+# Except in `make nightly`, a test runs with only one combination of the parameters `_WAYS`, because they do
+# not affect its expected result. Tests in the folders `_IN_ALL_WAYS` always run with all combinations.
 _WAYS, _IN_ALL_WAYS = {"profile", "lookup", "is_away", "corpus", "zone", "window"}, {"contract", "unit"}
 
 # Resources that the main process holds until all worker processes have exited.

@@ -204,7 +204,7 @@ FORGED = [
     ],
 )
 def test_updates_cannot_set_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
-    """Elasticsearch merges an update into the article, so its root would replace the assigned one."""
+    """Elasticsearch merges an update into the article, so a root in it would replace the article's."""
 
     def of_forest(source: Any) -> Any:
         sent = {"_op_type": "update", "_id": "1", "_source": source}

@@ -26,7 +26,7 @@ RULES = Agreement()
 def signature(
     changed: int = 0, *, units: int = 10_000, runs: int = 1_000, figures: int = 0, odd_bits: int = 0
 ) -> np.ndarray:
-    """Make a signature with `changed` bins in its sketch and `odd_bits` in its figure sketch."""
+    """Make a signature; `changed` bins and `odd_bits` bits of its sketches differ from the default."""
     codes = np.ones(BINS, np.uint64)
     codes[:changed] = 2
     made = np.zeros(1, SIGNATURE)
@@ -412,7 +412,7 @@ def test_a_round_up_joins_at_most_two_stories() -> None:
 
 
 def with_others(text: list[str], share: float, seed: int) -> list[str]:
-    """Return the text with all words replaced except the first `share` (0 to 1) of them."""
+    """Return the text with the words after its first `share` (0 to 1) replaced."""
     kept = round(len(text) * share)
     return text[:kept] + words(len(text) - kept, seed)
 

@@ -25,7 +25,7 @@ from esdedup.node.distribution import DEFAULT_VERSION, full_version, install, kn
 
 @pytest.fixture
 def foreign() -> Iterator[psutil.Process]:
-    """Yield a process that esdedup did not start, with some arguments of esdedup's own."""
+    """Yield a process that esdedup did not start, with arguments like those of esdedup's processes."""
     command = [sys.executable, "-c", "import time; time.sleep(600)", "serve", "esdedup.node.server"]
     started = subprocess.Popen(command)
     yield psutil.Process(started.pid)

@@ -171,7 +171,7 @@ def labels(**pairs: str) -> dict[frozenset[str], str]:
     return {frozenset(pair): label for pair, label in pairs.items()}
 
 
-def test_pairs_are_counted() -> None:
+def test_pairs_are_scored_against_the_labels() -> None:
     roots = {"a": "a", "b": "a", "c": "a", "d": "d", "e": "d", "f": None, "g": None}
     score = Score.of(roots, labels(ab="pos", ac="grey", de="hardneg", fg="pos"))
     assert (score.positives, score.true_positives, score.false_positives, score.grey) == (2, 1, 2, 1)
@@ -203,7 +203,7 @@ def test_wrong_pairs_of_one_cluster_count_as_one_mistake() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), list(zip(SETS, (1, 3, 40, 40, 3), strict=True)))
-def test_scores_equal_those_of_the_labels_script(
+def test_scores_match_the_script_of_the_labels(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int
 ) -> None:
     monkeypatch.setenv("ESDEDUP_SHARED", str(shared))

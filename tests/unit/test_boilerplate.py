@@ -200,7 +200,7 @@ def test_changes_with_larger_blocks_are_read() -> None:
 
 
 def test_common_rows_of_tables_are_kept() -> None:
-    """They are left out if all other passages of the page are boilerplate: a footer may contain a number."""
+    """If the rest of a page is boilerplate, its rows are left out too: a footer may contain a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)

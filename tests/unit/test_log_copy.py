@@ -1,4 +1,4 @@
-"""A copy that follows a log while documents are added and expire assigns articles like a fresh copy."""
+"""A copy that follows a growing and expiring log assigns articles like a freshly loaded copy."""
 
 import base64
 import dataclasses

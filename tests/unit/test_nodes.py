@@ -256,7 +256,7 @@ def test_texts_without_letters_or_digits_are_not_remembered() -> None:
 
 
 def test_a_remembered_hash_without_a_node_gets_no_fingerprint() -> None:
-    """This holds even if its text now has a signature; another hash with that signature gets a root."""
+    """This holds even if its text now has a signature; another content hash with it gets a root."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(

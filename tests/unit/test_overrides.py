@@ -87,7 +87,7 @@ def test_a_passage_can_be_overridden_by_its_visible_text(passage: str) -> None:
         assert own == [False] * 2 + [True] * len(shown) + [False] * 2
 
 
-def test_overrides_read_as_markup_beat_those_read_as_text() -> None:
+def test_overrides_read_as_markup_outrank_those_read_as_text() -> None:
     overrides = Overrides.of([Override(boilerplate="Ships &amp; trains"), Override(text="Ships amp trains")])
     assert left_out([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], overrides) == [
         [True, False, *[False] * 4]

@@ -83,7 +83,7 @@ def test_an_unknown_profile_is_refused() -> None:
         (CLASSIC, {"keyword_count": 3}, "keyword_count contradicts .* 'longest-sentence'"),
         (VERIFIED, {"keyword_count": 3}, "keyword_count contradicts .* 'halves'"),
         (VERIFIED, {"weighting": Tf()}, "the weighting 'tf' contradicts .* 'halves'"),
-        # The label contains only the name of a weighting.
+        # The label identifies a weighting only by its name.
         (CLASSIC, {"weighting": Tf("tf-idf")}, "'tf-idf' already exists: give yours another name"),
         (CLASSIC, {"agreement": Agreement()}, "an agreement contradicts .* 'longest-sentence'"),
         (VERIFIED, {"representation": "keywords"}, "an agreement contradicts .* 'keywords'"),

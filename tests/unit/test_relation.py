@@ -139,7 +139,7 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: La
     assert not exact & bands
     bits = 42 if layout is ARTICLES else 40
     assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
-    # A minhash is looked up by its only key, and a simhash by its own keys and similar keys.
+    # A minhash is looked up by its only key, and a simhash by at least its own keys.
     for stored, value in zip(found, values, strict=True):
         asked = RELATION.search_terms(with_one(value), layout)
         assert set(stored) <= set(asked)

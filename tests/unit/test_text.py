@@ -330,7 +330,7 @@ def hashes(text: str) -> list[int]:
         ("Harbour 3, Rovers 2 on 22 Nov 2026", "Harbour 3, Rovers 1 on 22 Nov 2026", False),
         # Figures of a neighbouring passage do not count.
         ("Posted 2026-11-22\nNet 26.0 mln", "Posted 2025-01-02\nNet 26.0 mln", True),
-        # In a bulletin, passages with different figures are different news.
+        # In a bulletin, different figures make a different passage.
         (
             "The province reported 12 new cases and 3 deaths.",
             "The province reported 0 new cases and 1 deaths.",

@@ -134,7 +134,7 @@ def test_a_copy_after_the_retention_has_a_new_root(profile: Profile, rows: int) 
 
 
 def test_reread_articles_get_the_same_roots() -> None:
-    """They may be re-read after a crash, when the watermark has passed the first article's retention."""
+    """Articles may be re-read after a crash, when the watermark has passed the first one's retention."""
     texts, days = [words(100, seed) for seed in range(4)], [0, 3, 30, 60]
     found = roots(texts * 2, [""] * 8, days=days * 2)
     assert found[:4] == found[4:]

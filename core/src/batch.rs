@@ -34,8 +34,8 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     result.map_err(|_| Fault(place.unwrap_or_else(|| "an unknown place".to_owned())))
 }
 
-/// Returns the results of `work` for the items, in order. The items are divided among `threads` threads, or among as
-/// many as the system can start; `memory` creates the state that a thread reuses between items.
+/// Returns the results of `work` for the items, in order. The items are divided among `threads` threads, or fewer if
+/// the system cannot start so many; `memory` creates the state that a thread reuses between items.
 pub fn each<I: Sync, T: Send, M>(
     items: &[I],
     threads: usize,
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failing_text_does_not_stop_others_and_is_not_quoted() {
+    fn a_failing_text_does_not_stop_the_batch_and_is_not_quoted() {
         let texts: Vec<String> = (0..100).map(|number| format!("{number}é")).collect();
         for threads in [1, 4] {
             let found = each(&texts, threads, || (), |(), text| text[..text.len() % 4 + 2].len());

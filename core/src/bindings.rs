@@ -27,7 +27,7 @@ use crate::signature::{SignatureRules, Text, hashed_tokens, signature};
 use crate::surrogates::{StandIns, comparable};
 use crate::tokens::{CharacterHash, USUAL_HASH, units};
 
-// For each text: a string, the number of letters, and the fault if it failed.
+// For each text: a string, the number of letters, and the fault if processing failed.
 type Represented = (Vec<String>, Column, Vec<String>);
 type Strings<'py> = Vec<Bound<'py, PyString>>;
 
@@ -139,7 +139,7 @@ impl Parsed {
 }
 
 impl Parsed {
-    /// Returns each text with flags for its omitted passages. `omitted` has one byte per passage, or is empty.
+    /// Returns each text with flags for its omitted passages. `omitted` has a byte per passage, or is empty for none.
     fn with_omitted(&self, omitted: &[u8]) -> PyResult<Vec<(&ParsedText, Vec<bool>)>> {
         let count: usize = self.texts.iter().map(|text| text.passages.len()).sum();
         if !omitted.is_empty() && omitted.len() != count {
@@ -168,7 +168,8 @@ impl Parsed {
         Ok(all.unzip())
     }
 
-    /// Returns a string for each text, made by `string` from the passages that are not omitted.
+    /// Returns, for each text, the string that `string` makes from its remaining passages, their number of letters, and
+    /// the fault.
     fn represented(
         &self,
         py: Python<'_>,
@@ -220,7 +221,7 @@ fn locate<'py>(
     let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash: *USUAL_HASH };
     let (parsed, places) = one(py, &visible, |text| {
         let parsed = Parser::new(rules).parse(text);
-        // Only the first `max_length` characters can have points.
+        // Characters after the first `max_length` are not in the parsed text.
         let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
         let places = sentence_places(&text[..end], &parsed);
         (parsed, places)
@@ -286,7 +287,7 @@ fn letters(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
     one(py, &text, crate::tokens::letters)
 }
 
-/// Returns the simhash of each group of weighted hashes. `starts` are the ascending starts of groups; the first is 0.
+/// Returns the simhash of each group of weighted hashes. `starts` has the start of each group, ascending from 0.
 #[pyfunction]
 fn weighted_simhashes(py: Python<'_>, hashes: &[u8], weights: &[u8], starts: &[u8]) -> PyResult<Column> {
     let (hashes, weights, starts): (Vec<u64>, Vec<i64>, Vec<u64>) =
@@ -350,7 +351,7 @@ fn in_each<I: Sync, T: Send>(
     found.map(|(position, result)| result.map_err(|fault| failed(py, position, fault))).collect()
 }
 
-/// Borrows strings in UTF-8, but copies strings with lone surrogates, which is slow.
+/// Returns strings as UTF-8: borrowed, or a slow copy if a string has lone surrogates.
 fn utf8<'a>(texts: &'a [Bound<'_, PyString>]) -> PyResult<Vec<Cow<'a, str>>> {
     let borrowed = texts.iter().map(|text| match text.to_str() {
         Ok(plain) => Ok(Cow::Borrowed(plain)),

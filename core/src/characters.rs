@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 
 /// A letter or digit.
 pub const ALNUM: u8 = 1;
-/// Always ends a sentence.
+/// A character that always ends a sentence.
 pub const HARD_END: u8 = 1 << 1;
 /// The full stop, which ends a sentence only before white space.
 pub const FULL_STOP: u8 = 1 << 2;
-/// May end a sentence.
+/// A character that may end a sentence.
 pub const STOP: u8 = HARD_END | FULL_STOP;
 /// White space.
 pub const SPACE: u8 = 1 << 3;
@@ -77,7 +77,7 @@ impl Point {
         self.code() == character as u32
     }
 
-    /// Returns whether the character has one of some properties, such as [`ALNUM`].
+    /// Returns whether the character has any of the given properties, such as [`ALNUM`].
     #[inline]
     pub const fn has(self, properties: u8) -> bool {
         (self.0 >> CLASS_SHIFT) as u8 & properties != 0
@@ -154,7 +154,7 @@ impl Tables {
         }
     }
 
-    /// Returns whether a code point has one of some traits, such as [`TRAILING`].
+    /// Returns whether a code point has any of the given traits, such as [`TRAILING`].
     pub fn has(&self, code: u32, traits: u8) -> bool {
         self.traits.get(code as usize).is_some_and(|each| each & traits != 0)
     }
@@ -219,7 +219,7 @@ impl Tables {
     }
 }
 
-// Tags, variation selectors, and the code points reserved for more of them, are invisible.
+// Tag characters, variation selectors and the code points reserved for them are invisible.
 const fn is_hidden(code: u32) -> bool {
     0xe0000 <= code && code < 0xe1000
 }

@@ -14,9 +14,8 @@ pub const RAW: Traits = 2;
 pub const HIDDEN: Traits = 4;
 /// The element is a cell of a table.
 pub const CELL: Traits = 8;
-// A row; and a group of rows or columns.
-const ROW: Traits = 16;
-const GROUP: Traits = 32;
+const ROW: Traits = 16; // a row of a table
+const GROUP: Traits = 32; // a group of rows or columns, or a caption
 const IN_TABLE: Traits = CELL | ROW | GROUP;
 const VOID: Traits = 64;
 // Line breaks in the element are kept.
@@ -64,7 +63,7 @@ const ELEMENTS: [(&str, Traits); 21] = [
 const MOST_OPEN: usize = 512;
 
 fn key(name: &str) -> u128 {
-    // The keys of all known names fit; those of longer names saturate.
+    // The keys of all known names fit; the keys of longer names saturate.
     name.bytes().fold(0, |key, each| key.saturating_mul(256) | u128::from(each.to_ascii_lowercase()))
 }
 

@@ -28,7 +28,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Examines the piece from `start` to `end`, inclusive. At `end` is a full stop, a line break or a separator.
+    /// Examines the piece from `start` to `end`, inclusive, which ends with a full stop, line break or separator.
     pub fn of(points: &[Point], start: usize, end: usize) -> Ending {
         let tables = tables();
         let mut last = end;

@@ -14,7 +14,7 @@ use crate::normal_form::normalise;
 use crate::passages::{Passage, digits, is_time, number};
 use crate::tokens::{Token, units};
 
-// The maximum length in units of a line of asides, and of a row of a table.
+// The maximum lengths, in units, of a line of asides and of a row of a table.
 const LABEL_UNITS: usize = 16;
 const ROW_UNITS: usize = 32;
 // The maximum length in units of the words next to an aside: `Photo 1 of 3`, `17 more words`.
@@ -27,10 +27,10 @@ const LAST_TOKENS: usize = 24;
 // The maximum number of tokens in a page number such as `2/9`, and of tokens before a number with an ambiguous label
 // without a colon: `图片 1 / 3`.
 const FEW_TOKENS: usize = 2;
-// The minimum number of digits in an id; in prose, such a large number would have its digits in groups.
+// The minimum number of digits in an id; in prose, the digits of such a large number are grouped.
 const ID_DIGITS: usize = 7;
-// The maximum number of characters between a number and the bracket before it, and between it and the bracket after
-// it.
+// The maximum numbers of characters between a number and the bracket before it (BRACKET_SIGNS) or after it
+// (BRACKET_CHARACTERS).
 const BRACKET_SIGNS: usize = 4;
 const BRACKET_CHARACTERS: usize = 24;
 // Characters other than spaces that may be between a label and its number (`阅读量：17`, `Ad no. 17`), and between a
@@ -156,7 +156,7 @@ fn is_aside_passage(points: &[Point], tokens: &[Token], passage: &Passage, is_li
 }
 
 /// Returns whether the characters around a number show that it is an aside. `place` is the index of the first
-/// of the adjacent numbers; `is_last` is true if they are among the last tokens of a text that breaks off.
+/// number in a series of adjacent numbers; `is_last` is true if the series is near the end of a text that breaks off.
 fn is_aside_number(points: &[Point], token: Token, place: usize, is_last: bool) -> bool {
     let start = token.start as usize;
     let own = digits(points, start);

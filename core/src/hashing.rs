@@ -1,6 +1,6 @@
 //! Hashes of numbers and bytes, and simhashes, which are fingerprints of weighted hashes (Charikar, STOC 2002). A
-//! simhash has a sum for each bit: a hash adds its weight to the sum if it has the bit, and subtracts its weight
-//! otherwise. The signs of the sums are the bits of the simhash.
+//! simhash is computed from a sum for each bit: a hash adds its weight to the sum if the hash's bit is 1, and
+//! subtracts its weight if the bit is 0. The signs of the sums are the bits of the simhash.
 
 /// A multiplier for hashes. It is odd, so it has an inverse modulo 2^64.
 pub const BASE: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -18,12 +18,12 @@ const COMMENT: &str = "<!--";
 const CDATA: &str = "<![CDATA[";
 // A shorter piece of text between two tags is treated as a menu item, not as prose.
 const PROSE_BYTES: usize = 64;
-const MOST_BYTES_A_CHARACTER: usize = 4;
+const MOST_BYTES_PER_CHARACTER: usize = 4;
 
 /// Returns at most `max_length + 1` characters of the visible text of a raw text. The rest of a long text is read
 /// only if the beginning contains hidden text.
 ///
-/// Apply it only once: it turns `&lt;p&gt;` into `<p>`, which is text, but which a second call would treat as a tag.
+/// Call it only once per text: it turns `&lt;p&gt;` into the text `<p>`, which a second call would treat as a tag.
 pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
     let most = max_length.saturating_add(1);
     if !may_have_markup(raw) && !raw.contains(is_override) {
@@ -68,7 +68,7 @@ struct Reader<'a> {
     // The number of bytes of prose that are hidden.
     hidden_prose: usize,
     has_hidden: bool,
-    // The names of raw elements that have no end in the rest of the text, and `COMMENT` if a comment has none.
+    // The names of raw elements that have no end in the rest of the text, and `COMMENT` if a comment has no end.
     endless: Vec<&'static str>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         };
         Reader {
             raw,
-            enough: most.saturating_add(1).saturating_mul(MOST_BYTES_A_CHARACTER),
+            enough: most.saturating_add(1).saturating_mul(MOST_BYTES_PER_CHARACTER),
             may_hide,
             is_html: raw.split('<').skip(1).any(begins_block),
             has_overrides: ["\u{202d}", "\u{202e}"].iter().any(|each| raw.contains(each)),
@@ -88,8 +88,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads until `shown` is long enough. If any text is hidden, reads all of it, since most of the prose may be
-    /// hidden.
+    /// Reads until `shown` is long enough. If any text is hidden, reads the whole raw text, since most of the
+    /// prose may be hidden.
     fn read(&mut self) {
         let mut at = 0;
         while at < self.raw.len() && (self.shown.len() < self.enough || self.has_hidden) {
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         self.characters(&unescaped(text), self.elements.are_preformatted());
     }
 
-    /// Appends characters to `shown`. In HTML that is not preformatted, adjacent spaces become one blank.
+    /// Appends characters to `shown`. In HTML that is not preformatted, adjacent spaces become one space.
     fn characters(&mut self, text: &str, is_preformatted: bool) {
         if !self.is_html || is_preformatted {
             let text =

@@ -1,7 +1,7 @@
 //! Normalises visible text. The normal form is Unicode NFKC (which also unifies full and half width), case folded,
 //! with traditional Chinese characters simplified, digits of all scripts as ASCII digits, and without the marks and
-//! strokes that some spellings of a word omit. Also maps the characters of the normal form to positions in the
-//! visible text.
+//! strokes that some spellings of a word omit. This module also maps the characters of the normal form to
+//! positions in the visible text.
 
 use std::ops::Range;
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_truncated_to_length_of_its_normal_form() {
+    fn text_is_truncated_by_the_length_of_its_normal_form() {
         assert_eq!(normal("abc", 3), ("abc".to_owned(), false));
         assert_eq!(normal("abcd", 3), ("abc".to_owned(), true));
         assert_eq!(normal("ab…", 4), ("ab..".to_owned(), true));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn unicode_16_characters_are_composed_and_unassigned_kept() {
+    fn unicode_16_characters_are_composed_and_unassigned_ones_kept() {
         assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105d2}\u{105d2}");
         assert_eq!(normal("\u{378}", usize::MAX).0, "\u{378}");
     }

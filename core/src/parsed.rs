@@ -55,7 +55,7 @@ pub struct ParsedText {
     pub sentences: Vec<ParsedSentence>,
     /// One passage per sentence.
     pub passages: Vec<Passage>,
-    /// The content hash of the text, truncated to `max_length` characters.
+    /// The content hash of the text after truncation to `max_length` characters.
     pub content_hash: u64,
     /// Whether the text was truncated.
     pub is_cut: bool,

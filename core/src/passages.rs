@@ -18,21 +18,21 @@ use crate::tokens::{Token, end_of_thousands};
 // Thai and Lao have no full stop, so a line in these scripts is prose if it has at least this many letters.
 const UNSTOPPED: std::ops::Range<u32> = 0x0e00..0x0f00;
 const LONG_LINE_LETTERS: usize = 40;
-// Longer than "Posted 2026-11-22 07:30.".
+// A long sentence has at least this many letters, more than "Posted 2026-11-22 07:30.".
 const LONG_SENTENCE_LETTERS: usize = 30;
 
 /// A passage, which describes one sentence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passage {
-    /// Equal for passages with the same words and figures.
+    /// A hash of the words and figures.
     pub hash: u64,
     /// The number of letters and digits.
     pub letters: usize,
     /// Whether the passage ends like a sentence of running text, and not like a headline, a menu item or a teaser; or
     /// is one of several rows that are treated as prose.
     pub is_prose: bool,
-    /// Whether the passage has a number that is not part of a date or time, or is one of these rows and has any
-    /// number; false for long sentences of prose.
+    /// Whether the passage has a number that is not part of a date or time, or is a row that is treated as prose
+    /// and has any number; false for long sentences of prose.
     pub has_figures: bool,
 }
 
@@ -106,16 +106,16 @@ impl Passage {
     }
 }
 
-// The maximum number of tokens in a label; the maximum number of tokens per number in a value that consists mostly of
-// numbers; the minimum count of numbers in a line that must be a row of a table; and the minimum number of rows
-// treated as prose.
 const MOST_LABEL_TOKENS: usize = 16;
+// The maximum number of tokens per number in a value that consists mostly of numbers.
 const NUMBER_SHARE: usize = 3;
+// The minimum number of numbers in a line that must be a row of a table.
 const MANY_NUMBERS: usize = 4;
+// The minimum number of rows that are treated as prose.
 const LEAST_ROWS: usize = 2;
-// The maximum number of words in a term, and the number of characters per word in scripts without spaces.
+// The maximum number of words in a term.
 const MOST_WORDS: usize = 4;
-const WIDE_A_WORD: usize = 3;
+const WIDE_PER_WORD: usize = 3; // characters per word in scripts without spaces
 const DASHES: [char; 4] = ['-', '–', '—', '−'];
 
 /// A line with a label and a value, such as `Interest rate: 0.25 %`; a tab, `|`, `=` or `....` may replace the
@@ -178,8 +178,8 @@ fn content(points: &[Point], label: &[Token], tokens: &[Token]) -> Content {
     }
 }
 
-/// Returns whether the sentence before is a label without a colon, and this sentence is its value. The next two
-/// sentences, or the previous two, must be such a pair too.
+/// Returns whether the previous sentence is a label without a colon, and the sentence at `at` is its value. The next
+/// two sentences, or the two before this pair, must be such a pair too.
 fn are_pairs(points: &[Point], sentences: &[(&Sentence, &[Token])], at: usize) -> bool {
     let is_pair = |at: usize| {
         let [Some((own, label)), Some((_, value))] = [at.wrapping_sub(1), at].map(|at| sentences.get(at))
@@ -198,11 +198,11 @@ fn are_pairs(points: &[Point], sentences: &[(&Sentence, &[Token])], at: usize) -
 fn are_few(points: &[Point], tokens: &[Token]) -> bool {
     let is_wide = |token: &&Token| points[token.start as usize].role() == WIDE;
     let wide = tokens.iter().filter(is_wide).count();
-    wide + (tokens.len() - wide) * WIDE_A_WORD <= MOST_WORDS * WIDE_A_WORD
+    wide + (tokens.len() - wide) * WIDE_PER_WORD <= MOST_WORDS * WIDE_PER_WORD
 }
 
 /// Returns whether adjacent rows are treated as prose: because of their numbers; because they are between two
-/// sentences of prose; or because they are next to one such sentence, are at least three, and some have terms.
+/// sentences of prose; or because at least three are next to one such sentence, and some have terms or numbers.
 fn are_statements(rows: &[Option<Row>], adjacent_prose: usize) -> bool {
     let rows = || rows.iter().flatten();
     let count = |least: Content| rows().filter(|(_, content)| *content >= least).count();
@@ -230,25 +230,24 @@ fn hash(tokens: &[Token], are_numbers_equal: bool) -> u64 {
     mixed(sum)
 }
 
-// The maximum number of characters that are read of a number; `22.11.2026` has ten.
+// The maximum number of characters of a number that are read; `22.11.2026` has ten.
 const MOST_CHARACTERS: usize = 12;
 const YEAR_DIGITS: usize = 4;
-// The number of points in a date that is one number.
+// The number of full stops in a date that is one number.
 const DATE_POINTS: usize = 2;
-// The length of a colon with two digits, and the maximum number of these parts in a time: `07:30:59`.
+// The length of a colon with two digits, of which a time has one or two: `07:30:59`.
 const TIME_LENGTH: usize = 3;
 const MOST_TIME_PARTS: usize = 2;
-// Words after an hour, and the longest form of an hour: `03.00`.
-const HOURS: [&str; 3] = ["am", "pm", "uhr"];
-const HOUR_LENGTH: usize = 5;
+const HOURS: [&str; 3] = ["am", "pm", "uhr"]; // words after an hour
+const HOUR_LENGTH: usize = 5; // the longest form of an hour is `03.00`
 const LAST_HOUR_TENS: u32 = 2;
 const LAST_MINUTE_TENS: u32 = 5;
 // Year, month, day, hour, minute and second, first in Chinese and Japanese, then in Korean.
 const UNITS_OF_TIME: [char; 12] = ['年', '月', '日', '时', '分', '秒', '년', '월', '일', '시', '분', '초'];
-// The maximum number of digits in a day or month; of tokens from one part of a date to the next, with at most a name
-// or unit between them; and of parts besides the year or the time: `22 November 2026`, `11-22 07:30`.
-const MOST_DAY_DIGITS: usize = 2;
+const MOST_DAY_DIGITS: usize = 2; // in a day or month
+// The maximum number of tokens from one part of a date to the next: at most a name or unit is between them.
 const NEAR_TOKENS: usize = 2;
+// The maximum number of parts in addition to the year or the time: `22 November 2026`, `11-22 07:30`.
 const MOST_DAY_PARTS: usize = 2;
 
 /// A number among the tokens of a passage.
@@ -275,7 +274,7 @@ fn numbers(points: &[Point], tokens: &[Token]) -> Vec<Number> {
                 numbers[at - 1].is_date = true;
             }
         }
-        // Backwards, so that the loop extends a date by only one neighbour.
+        // Go backwards, so that the loop extends a date by only one neighbour.
         for at in (1..numbers.len()).rev() {
             if are_near(&numbers[at - 1], &numbers[at]) && numbers[at].is_short && numbers[at - 1].is_date {
                 numbers[at].is_date = true;

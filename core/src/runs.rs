@@ -8,7 +8,7 @@ use crate::tokens::Token;
 
 /// The units of runs in a sketch: four East Asian characters, or two words.
 pub const TEXT_UNITS: u8 = 4;
-/// The units of runs in a sentence. They are short, because short runs survive small edits best.
+/// The units of runs in a sentence. The runs are short, because short runs survive small edits best.
 pub const SENTENCE_UNITS: u8 = 2;
 /// The units of a long run; unrelated texts rarely share one.
 const LONG_UNITS: u8 = 16;
@@ -28,7 +28,7 @@ const fn powers<const COUNT: usize>() -> [u64; COUNT] {
     powers
 }
 
-/// Yields the hashes of the runs of some tokens. Runs of the same tokens in the same order have equal hashes.
+/// Yields the hashes of the runs of the given tokens. Runs of the same tokens in the same order have equal hashes.
 ///
 /// A run starts at each token, unless too few tokens follow. If all tokens together do not fill a run, they are
 /// treated as one run. `units` is at most [`TEXT_UNITS`].
@@ -50,7 +50,7 @@ pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Yields the hashes of the long runs of some tokens; yields nothing if the tokens do not fill a long run.
+/// Yields the hashes of the long runs of the given tokens; yields nothing if the tokens do not fill a long run.
 pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     // A rolling hash (Karp, Rabin 1987) subtracts a token that leaves the window, multiplied by its power.
     let (mut first, mut sum, mut filled) = (0, 0u64, 0);

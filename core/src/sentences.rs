@@ -66,8 +66,8 @@ pub fn longest<T>(sentences: &[T], letters: fn(&T) -> usize) -> Option<&T> {
     sentences.iter().rev().max_by_key(|each| letters(each))
 }
 
-/// Returns the longest sentence of each half. A new lead, a missing tail or a long footer changes only one of the
-/// two.
+/// Returns the longest sentence of each half. A new lead, a missing tail or a long footer changes only one
+/// of the two sentences.
 pub fn longest_of_halves<T>(sentences: &[T], letters: fn(&T) -> usize) -> impl Iterator<Item = &T> {
     // The first half of n sentences has n / 2 sentences, rounded down.
     let (first, second) = sentences.split_at(sentences.len() / 2);

@@ -21,8 +21,8 @@ use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, figures, long_runs, runs};
 use crate::sentences::longest_of_halves;
 use crate::tokens::{Token, units};
 
-/// The number of representatives of a text. They are the simhashes of one or two sentences, which are even, then
-/// minhashes of the wording, which are odd. A text with too few words repeats the first simhash.
+/// The number of representatives of a text: first the simhashes of one or two sentences (even numbers), then
+/// minhashes of the wording (odd numbers). A text with too few words repeats the first simhash.
 pub const REPRESENTATIVES: usize = 9;
 const MINHASH: u64 = 1;
 
@@ -127,7 +127,7 @@ fn representatives(
         count += 1;
     }
     let first = found[0];
-    let long = (units / UNITS_A_LONG_RUN).min(MOST_LONG_RUNS);
+    let long = (units / UNITS_PER_LONG_RUN).min(MOST_LONG_RUNS);
     let least = least(long_runs(tokens), long);
     let minhashes = least.iter().map(|&hash| mixed(hash ^ BASE)).chain(sketch.minhashes());
     for (place, minhash) in found[count..].iter_mut().zip(minhashes) {
@@ -157,8 +157,8 @@ fn least(hashes: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
 }
 
 // Minhashes of long runs find excerpts. In a short text, few long runs survive an edit, so only longer texts have
-// many.
-const UNITS_A_LONG_RUN: usize = 50;
+// many of these minhashes.
+const UNITS_PER_LONG_RUN: usize = 50;
 const MOST_LONG_RUNS: usize = 5;
 
 const BIN_BITS: u32 = 8;

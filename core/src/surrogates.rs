@@ -1,4 +1,4 @@
-//! Handles lone surrogates, which Python's strings may contain, but Rust's may not.
+//! Handles lone surrogates, which Python's strings may contain, but Rust's strings may not.
 
 use std::collections::HashSet;
 use std::ops::Range;

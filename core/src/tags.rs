@@ -133,8 +133,8 @@ fn end_of_comment(bytes: &[u8]) -> Option<usize> {
     Some(ends.find(|&at| is_end(at))? + 1)
 }
 
-/// Returns whether a token is certainly markup. A tag is, if its name is followed by nothing or by an attribute with
-/// a value.
+/// Returns whether a token is certainly markup. A tag is certainly markup if its name is followed by nothing or
+/// by an attribute with a value.
 pub fn is_plainly_markup(token: &str) -> bool {
     let bytes = token.as_bytes();
     let start = 1 + usize::from(bytes[1] == b'/');

@@ -11,8 +11,7 @@ use crate::hashing::{BASE, mixed};
 /// The units of a word or number, which carries about as much meaning as two Chinese characters.
 pub const WORD_UNITS: u8 = 2;
 const THIRDS: u8 = 3;
-// A power of two.
-const FACTORS: usize = 64;
+const FACTORS: usize = 64; // a power of two
 // An odd factor for each position in a token; longer tokens reuse the factors cyclically.
 const FACTOR: [u64; FACTORS] = {
     let mut factors = [0; FACTORS];
@@ -31,7 +30,7 @@ const MOST_THOUSANDS: usize = 4;
 /// A token of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token {
-    /// Equal for equal tokens.
+    /// A hash, equal for equal words and for equal numbers.
     pub hash: u64,
     /// The position of the first character.
     pub start: u32,
@@ -181,8 +180,8 @@ pub fn end_of_thousands(points: &[Point], start: usize) -> usize {
     if is_other || points[start].is('0') || is_inside() { first } else { end }
 }
 
-/// Returns whether the position of a sign in a number is hashed: `1,000`, `1.000` and `1000` are one number, but
-/// `12.5`, `1,25` and `125` are three.
+/// Returns whether the position of a sign in a number is hashed: `1,000`, `1.000` and `1000` are the same number,
+/// but `12.5`, `1,25` and `125` are three different numbers.
 fn parts_decimals(points: &[Point], sign: usize) -> bool {
     let digits = points[sign + 1..].iter().take_while(|each| each.role() == NUMBER).count();
     digits != THOUSANDS_DIGITS && !joins_numbers(points, sign + 1 + digits)
@@ -225,7 +224,7 @@ pub fn content_hash(letters: &[u16]) -> u64 {
     if letters.len() < 2 {
         return 0;
     }
-    // Processors have instructions for SHA-256.
+    // SHA-256 is fast, because processors have instructions for it.
     let digest = Sha256::digest(bytemuck::cast_slice(letters));
     digest.iter().take(8).fold(0, |hash, &byte| hash << 8 | u64::from(byte))
 }

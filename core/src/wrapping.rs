@@ -1,6 +1,6 @@
 //! Finds line breaks that only wrap a paragraph at the width of its lines.
 //!
-//! Mail, electronic newspapers and recognised print (OCR) break all lines at the same width. A line is full if the
+//! Emails, electronic newspapers and scanned print (OCR) break all lines at the same width. A line is full if the
 //! first word of the next line does not fit into it. In a wrapped paragraph, most lines that do not end with a
 //! sentence are full; in a menu or a list of headlines, few lines are.
 
@@ -11,11 +11,11 @@ use crate::endings::Ending;
 
 // The widths of columns in print; wider columns are rare.
 const COLUMNS: std::ops::RangeInclusive<usize> = 30..=160;
-// A full line may be shorter than the longest by 1/8: letters in print differ in width, and some signs may not begin
-// a line.
+// A full line may be 1/8 shorter than the longest line: letters in print differ in width, and some signs may not
+// begin a line.
 const SLACK: usize = 8;
 // A paragraph of prose has at least one full stop for this many lines; headlines of equal length have fewer.
-const MOST_LINES_A_STOP: usize = 8;
+const MOST_LINES_PER_STOP: usize = 8;
 // Korean is wrapped between words.
 const HANGUL: Range<u32> = 0xac00..0xd7b0;
 const WERE_WIDE: [char; 7] = [',', ':', ';', '!', '?', '(', ')'];
@@ -64,7 +64,7 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     if !paragraphs.iter().any(|lines| lines[0].continues && may_be_prose(lines)) {
         return vec![false; lines.len()];
     }
-    // Some programs count characters, others columns.
+    // Some programs wrap by characters, others by columns.
     let measures: [fn(&Line) -> usize; 2] = [|line| line.length, Line::columns];
     let has_wide = lines.iter().any(|line| line.extra_columns > 0);
     let by_measure = measures[..1 + usize::from(has_wide)].iter().map(|&measure| {
@@ -92,7 +92,7 @@ fn may_be_prose(lines: &[Line]) -> bool {
     // At the end of a paragraph, a stop inside quotation marks also counts.
     let stops: usize =
         lines.iter().map(|line| line.stops + usize::from(line.is_prose && !line.continues)).sum();
-    COLUMNS.contains(&widest) && stops * MOST_LINES_A_STOP >= visible
+    COLUMNS.contains(&widest) && stops * MOST_LINES_PER_STOP >= visible
 }
 
 /// Returns which lines of a paragraph are full according to a measure; and, among the lines that give evidence, the
@@ -110,8 +110,8 @@ fn full_lines(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> 
             && (missing <= 1 || first_word(points, lines[at + 1].word) >= missing)
     };
     let full: Vec<bool> = lines.iter().enumerate().map(is_full).collect();
-    // The longest line gives no evidence, since it is always full; nor does a line that ends with a sentence, since
-    // that may also end a paragraph.
+    // The longest line gives no evidence, since it is always full; nor does a line that completes a
+    // sentence, since it may also end a paragraph.
     let counts = |(at, line): &(usize, &Line)| line.continues && !line.is_prose && Some(*at) != first_longest;
     let evidence = lines.iter().enumerate().filter(counts).map(|(at, _)| if full[at] { -1 } else { 1 });
     let against = evidence.reduce(|sum, each| sum + each);

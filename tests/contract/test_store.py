@@ -1,4 +1,4 @@
-"""The contract of every store: a forest that uses the store follows the laws for any batches."""
+"""The contract of every store: a forest that uses the store follows the laws, whatever the batches."""
 
 import dataclasses
 import secrets
@@ -230,7 +230,7 @@ LOW_LIMITS = Limits(
 
 @examples(4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ordered_arrivals, batch_sizes)
-def test_limits_of_elasticsearch_do_not_change_results(
+def test_low_limits_do_not_change_results(
     elastic_stores: MakeStores,
     all_arrivals: list[Arrival],
     sizes: list[int],
@@ -265,7 +265,7 @@ class Interrupted(MemoryStore):
 
 @given(arrivals, st.integers(0, 40), st.integers(1, 50), st.integers(0, 60), st.integers(-50, 450))
 @example(_bits({0, 1, 17}, {0, 1, 17, 18, 33}, {0, 17, 18, 33}, {17, 18, 33, 34}), 1, 3, 2, 0)
-def test_a_batch_repeated_after_a_crash_gets_its_roots(
+def test_a_batch_repeated_after_a_crash_keeps_its_roots(
     drawn: list[Arrival], before: int, size: int, survivors: int, time: int
 ) -> None:
     """All articles of the batch have the same time, as if they were dated by the clock."""
@@ -360,7 +360,7 @@ def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic
 
 @with_documents
 def test_a_returning_content_hash_is_written_in_order(es: Elasticsearch, elastic_stores: MakeStores) -> None:
-    """The node is live through another hash; a crash must not revive the hash before its article's turn."""
+    """Another hash keeps the node live; a crash must not revive this hash before its article is written."""
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
     back, other = Arrival(f"{A:016x}", 0, hash=1), Arrival(f"{A:016x}", 60, hash=2)

@@ -1,4 +1,4 @@
-"""The contract of every store for the signatures of `verified`, and for saturated keys."""
+"""The contract of every store for the signatures of `verified`, and for frequent keys."""
 
 import dataclasses
 import secrets
@@ -35,8 +35,7 @@ from tests.support.exploring import examples
 from tests.support.forests import in_each_way
 from tests.support.model import Model
 
-# A few representatives of each kind, a few bits apart; sketches that resemble each other more or less; short
-# and long texts. Minhashes are odd.
+# Some simhashes, and some minhashes, are a few bits apart. Minhashes are odd.
 _SIMHASHES = [0, 0b110, 0xFFFF_0000_FFFF_0000, 0xFFFF_0000_FFFF_0000 ^ 1 << 40]
 _MINHASHES = [1, 0b11, 0b111, 0xFFFF_0000_FFFF_0001]
 
@@ -48,7 +47,7 @@ def _signatures(draw: st.DrawFn) -> bytes:
     made["representatives"] = (draw(st.lists(representatives, min_size=1, max_size=4)) * REPRESENTATIVES)[
         :REPRESENTATIVES
     ]
-    # Each of the eight words of a sketch is equal or not, so resemblances are about multiples of 1/8.
+    # Each of the eight words of two sketches is equal or not, so resemblances are about multiples of 1/8.
     made["sketch"] = [draw(st.sampled_from([0x5555_5555_5555_5555, 0xAAAA_AAAA_AAAA_AAAA])) for _ in range(8)]
     made["units"] = draw(st.sampled_from([50, 5_000]))
     made["runs"] = draw(st.sampled_from([100, 150, 300]))

@@ -103,7 +103,7 @@ enum LogEntry {
     Refreshed((String, i64, i64)),
 }
 
-/// Evaluates an expression for the relation in use, whose type is `R`.
+/// Evaluates an expression in which `R` is the type of the relation in use.
 macro_rules! dispatch {
     ($either:expr, $each:pat => $work:expr) => {
         match $either {
@@ -259,7 +259,7 @@ pub struct PyNodes(Shared<Forest>);
 
 struct Forest {
     nodes: Either<Nodes<ByDistance>, Nodes<ByAgreement>>,
-    // Replaced by a new loader in each step.
+    // Each call of `assign_columns` creates a new loader.
     loader: Loader,
 }
 

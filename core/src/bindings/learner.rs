@@ -198,7 +198,7 @@ impl PyChanges {
         self.0.last_page
     }
 
-    /// Whether the step has no new page and ended no block.
+    /// Whether the step added no page and ended no block.
     #[getter]
     fn are_empty(&self) -> bool {
         self.0.pages.is_empty() && self.0.site_numbers.is_empty()

@@ -30,8 +30,8 @@ impl<T: Send> Shared<T> {
         self.settled(py, py.detach(|| guarded(|| self.value.lock().ok().map(|mut value| work(&mut value)))))
     }
 
-    /// Runs `work` that takes about a microsecond. If no other thread uses the value, it does not release the
-    /// interpreter's lock, since getting that lock back from a busy thread may take milliseconds.
+    /// Runs `work`, which must take only about a microsecond. If no other thread uses the value, the interpreter's
+    /// lock is not released, since getting that lock back from a busy thread may take milliseconds.
     pub fn briefly<F: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> F + Send) -> PyResult<F> {
         match self.value.try_lock() {
             Ok(mut value) => self.settled(py, guarded(move || Some(work(&mut value)))),

@@ -1,4 +1,4 @@
-//! The changes of a step as columns, which can be stored and applied to another learner.
+//! The changes made in one of a learner's [`steps`](super::steps), as columns for storage and for other learners.
 
 use super::memory::{CONTEXT_COLUMNS, Puts, WIDTHS, Window};
 use super::pages::{Block, Known, LEARNED, Occurrence, Page};
@@ -10,7 +10,7 @@ use crate::columns::{Column, column, numbers};
 pub struct Refusal(pub &'static str);
 
 const OTHER_LENGTHS: Refusal = Refusal("columns differ in length");
-const CONTRADICTION: Refusal = Refusal("its numbers contradict each other");
+const CONTRADICTION: Refusal = Refusal("its page numbers or counts contradict each other");
 
 /// The changes of a step.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ impl Changes {
         self.last_page + 1 - self.pages.len() as u32
     }
 
-    /// Returns the new pages as a block. It has no passages of pages whose block has ended; all other passages have
-    /// an empty `Known`.
+    /// Returns the new pages as a block. The passages of pages whose own block has ended are left out; the `Known` of
+    /// each passage is empty.
     pub fn block(&self) -> Block {
         let learned = self.pages.len() - self.counts.len();
         let places = self.counts.iter().enumerate();
@@ -137,7 +137,7 @@ impl Changes {
 
     /// Combines these changes with those of the next step.
     pub fn then(&self, later: &Changes) -> Changes {
-        // A block that ended in the next step includes all pages of this step.
+        // If a block ended in the next step, all pages of this step are learned, and their passages are not needed.
         let kept = if later.last_learned > self.last_learned { 0 } else { usize::MAX };
         Changes {
             tables: std::array::from_fn(|at| {

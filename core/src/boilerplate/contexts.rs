@@ -64,7 +64,7 @@ impl Contexts {
         own[0] > 0 && self.contexts.iter().any(|context| context.page > 0 && !share(&own, &context.marks))
     }
 
-    /// Adds a page if it is a new context; the passage then may become boilerplate.
+    /// Adds a page if it is a new context; the passage may then become boilerplate.
     ///
     /// A version of an article that already has a context is not a new context.
     pub fn add(&mut self, number: u32, page: &Page) {
@@ -83,8 +83,8 @@ impl Contexts {
         }
     }
 
-    /// Removes the latest context. Called if an edited version of a page contains the passage. The passage then
-    /// probably belongs to an article, and the context may be a version that was mistaken for a page with other text.
+    /// Removes the latest context, because an edited version of a page contains the passage: the passage probably
+    /// belongs to an article, and the context may be a version that was mistaken for a page with other text.
     pub fn remove_latest(&mut self) {
         let latest = self.contexts.iter_mut().max_by_key(|context| context.page);
         if let Some(latest) = latest.filter(|_| !self.is_learned) {
@@ -92,7 +92,7 @@ impl Contexts {
         }
     }
 
-    /// Returns the row to store, if it has changed.
+    /// Returns the row to store; None if it has not changed. `has_grown` tells whether `site_pages` has grown.
     pub fn row(&self, has_grown: bool) -> Option<[u32; CONTEXT_COLUMNS]> {
         let count = self.contexts.iter().filter(|context| context.page > 0).count();
         let has_several = self.last_added > 0 && count > 1;

@@ -18,14 +18,14 @@ const AMPLE_LETTERS: u64 = 200;
 // The remaining letters must be at least this share of the letters that are not boilerplate. Otherwise the list is
 // the article, and the other text only introduces it.
 const LEAST_SHARE: f64 = 0.4;
-// A page is a table if it has at least LEAST_ROWS rows with figures, with at least TABLE_SHARE of the page's letters.
+// A page is a table if at least LEAST_ROWS rows have figures and contain at least TABLE_SHARE of the page's letters.
 const LEAST_ROWS: usize = 2;
 const TABLE_SHARE: f64 = 0.5;
 
 /// A passage of a page to be judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PagePassage {
-    /// Equal for passages with the same words and figures.
+    /// A hash of the words and figures.
     pub hash: u64,
     /// The number of letters and digits.
     pub letters: u32,
@@ -149,7 +149,7 @@ impl OverrideTable {
         site.and_then(|site| self.scopes.get(site)).copied().unwrap_or(EVERYWHERE)
     }
 
-    /// Applies the declaration about a passage. A declaration for the scope takes precedence over one for all sites.
+    /// Applies the declaration about a passage. A declaration for the scope overrides a declaration for all sites.
     ///
     /// A passage declared to be text is treated as prose, even in a list. Figures in declared boilerplate are
     /// ignored.

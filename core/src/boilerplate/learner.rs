@@ -20,8 +20,8 @@ pub struct Pace {
     pub block_pages: usize,
     /// The maximum number of passages that are learned from each end of a page.
     pub end_passages: usize,
-    /// The number of records with which a period ends, at least 1. New passages and contexts are records; a page
-    /// counts as several.
+    /// The number of records after which a period ends, at least 1. Each new passage or context is a record, and
+    /// each page counts as several records.
     pub period_records: u64,
     /// A passage can be boilerplate of its site if its set of articles has at least this many bits: see
     /// [`site_pages`](super::site_pages).
@@ -33,7 +33,7 @@ pub struct Pace {
 pub struct IncomingPage<'a> {
     /// The page's id.
     pub id: u64,
-    /// The page's origin, without a number.
+    /// The page's origin, whose `number` is not set.
     pub origin: Origin,
     /// The hash of the page's title; 0 if the title is unknown or too short to distinguish articles.
     pub title: u64,
@@ -104,7 +104,7 @@ impl Learner {
         learned
     }
 
-    /// Returns whether the passage with a local hash is boilerplate.
+    /// Returns whether the passage with this local hash is boilerplate.
     pub fn is_learned(&self, hash: u64) -> bool {
         self.memory.known(hash).is_learned()
     }
@@ -123,7 +123,7 @@ impl Learner {
         }
     }
 
-    /// Learns from the pages of the current block although it is not full.
+    /// Learns from the pages of the current block, even if the block is not full.
     pub fn learn_rest(&mut self) {
         let block = std::mem::take(&mut self.block);
         if !block.pages.is_empty() {
@@ -162,8 +162,8 @@ impl Learner {
             let (shared, rest) = (letters(&|at| is_shared(at) && !omitted[at]), letters(&|at| !own[at]));
             let new = letters(&|at| !own[at] && spreads[at] == Spread::Unseen);
             let is_larger_part = 0.0 < rest && rest < shared;
-            // A version of an article shares more text than a notice has, or took part of its other text from an
-            // earlier version.
+            // The page is a version of an article if it shares more text than a notice has, or if its other text is
+            // only partly new.
             let is_version = !may_be_notice(shared, rest) || 0.0 < new && new < MOSTLY_NEW * rest;
             if is_larger_part && !is_version {
                 omitted.copy_from_slice(&own);
@@ -234,8 +234,8 @@ impl Learner {
     /// If a page is a list of articles, returns the index of the first passage of its older items. These items follow
     /// new passages, begin with the first passage of an earlier page of the site, and have no new passages.
     ///
-    /// A page that ends like an earlier page is not a list, but a text with a new beginning. If the earlier page has
-    /// the same article or title, the page is a version of that page.
+    /// A page that ends like an earlier page is a text with a new beginning, not a list. If the page that begins with
+    /// that first passage has the same article or title, this page is a version of it.
     fn older_items(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &[bool]) -> Option<usize> {
         let IncomingPage { origin, title, .. } = page;
         let (last, of_last) = last_unlearned(known).filter(|_| origin.site > 0)?;
@@ -291,12 +291,12 @@ impl Learner {
     }
 }
 
-// These constants convert hashes of passages into ids in the table of page ids: `OPENING` for the first passage of a
-// page that is not omitted, `CLOSING` for the last passage that is not boilerplate.
+// These constants convert hashes of passages into ids in the table of page ids: `OPENING` for a page's
+// first passage that is not omitted, `CLOSING` for its last passage that is not boilerplate.
 const OPENING: u64 = BASE;
 const CLOSING: u64 = !BASE;
 
-/// Returns the id of a page's first passage together with its title.
+/// Returns the id for a page's first passage combined with the page's title.
 fn titled_opening(hash: u64, title: u64) -> u64 {
     mixed(hash ^ OPENING ^ title)
 }

@@ -9,7 +9,7 @@ use super::site_pages::Sighting;
 // pages without new passages would accumulate and never be forgotten.
 const PAGE_RECORDS: u64 = 4;
 // A page has its own text if the share of new text is at least LEAST_OWN, and at least LEAST_TOGETHER of the new text
-// is contiguous; in an edited version, changes are scattered. On a page that is mostly new, it may be scattered.
+// is contiguous; in an edited version, changes are scattered. If a page is mostly new, its new text may be scattered.
 const LEAST_OWN: f64 = 0.1;
 const LEAST_TOGETHER: f64 = 0.5;
 /// The minimum share of new text on a page that is mostly new.
@@ -18,7 +18,7 @@ pub const MOSTLY_NEW: f64 = 0.6;
 const LEAST_SCATTERED: f64 = 0.15;
 
 // Text that pages share may be a notice, such as a paywall, if it has at most LONGEST_NOTICE letters, or at most
-// MOST_SHARED times as many as the rest. Versions of an article whose address is unknown share more text.
+// MOST_SHARED times as many as the rest of the page. Versions of an article whose address is unknown share more text.
 const LONGEST_NOTICE: f64 = 700.0;
 const MOST_SHARED: f64 = 2.0;
 // The maximum number of letters in adjacent repeated passages of menus, teasers and forms; longer stretches are
@@ -73,7 +73,7 @@ pub fn learn(memory: &mut Memory, block: &Block, least_article_bits: u32) {
                 contexts.site_pages.is_boilerplate(&seen_on, pages_of_site, least_article_bits);
         }
         let has_grown = contexts.site_pages.has_grown(&before);
-        // This includes boilerplate of the previous period that was seen again.
+        // `has_changed` is also true for boilerplate of the previous period that was seen again.
         let has_changed = contexts.is_learned || known.is_new() || contexts.last_added > 0;
         records += u64::from(has_changed || has_grown);
         if has_changed {
@@ -118,11 +118,11 @@ fn numbered_at_sites(memory: &mut Memory, block: &Block) -> Vec<Page> {
 #[derive(Clone, Copy, Default, Debug)]
 struct Letters {
     all: u64,
-    // The number in new passages.
+    // The letters in new passages.
     new: u64,
-    // The number in new passages that directly follow another new passage.
+    // The letters in new passages that directly follow another new passage.
     together: u64,
-    // The number in long stretches of adjacent passages that were seen before.
+    // The letters in long stretches of adjacent passages that were seen before.
     running: u64,
 }
 
@@ -150,7 +150,7 @@ impl Letters {
     }
 }
 
-/// Returns the [`Letters`] of each page of a block. `order` has the hashes and indices of its passages, sorted.
+/// Returns the [`Letters`] of each page of a block. `order` has the hash and index of each passage, sorted.
 fn new_text(block: &Block, order: &[(u64, u32)]) -> Vec<Letters> {
     let mut are_new = vec![false; block.passages.len()];
     for same in order.chunk_by(|(one, _), (other, _)| one == other) {
@@ -188,7 +188,7 @@ pub fn may_be_notice(shared: f64, own: f64) -> bool {
     shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
 }
 
-/// Returns whether a page of the block contains the passage with a mark.
+/// Returns whether the block's page at `place` contains a passage with this mark.
 fn has_mark(taught: &[&Occurrence], place: u32, mark: u32) -> bool {
     let key = |passage: &&Occurrence| (mark_of(passage.hash), passage.place);
     taught.binary_search_by_key(&(mark, place), key).is_ok()

@@ -24,9 +24,9 @@ pub struct Memory {
     pub window: Window,
     // The pages of both periods up to `last_learned`.
     pages: VecDeque<Page>,
-    /// The number of a page, by the ids of the page, of its first passage and of its last passage.
+    /// Page numbers. The keys of a page are its own id and the ids of its first and last passages.
     pub numbers: Periods<1>,
-    /// By the hash of a site: the last page of the last block with pages of the site, and the number of its pages.
+    /// By the hash of a site: the last page of the last block with pages of the site, and the site's page count.
     pub sites: Periods<2>,
     /// [`Known`], by the local hashes of passages.
     pub passages: Periods<1>,
@@ -66,19 +66,19 @@ impl Memory {
         place.and_then(|place| self.pages.get(place as usize)).copied().unwrap_or_default()
     }
 
-    /// Returns the [`Known`] of the passage with a local hash.
+    /// Returns the [`Known`] of the passage with this local hash.
     #[inline]
     pub fn known(&self, hash: u64) -> Known {
         let found = self.passages.get(hash).map(|[known]| Known(known));
         found.filter(|known| self.window.has(known.page())).unwrap_or_default()
     }
 
-    /// Returns the number of the page with an id, if it was seen before.
+    /// Returns the number of the page with this id, if the page was seen before.
     pub fn number_of(&self, id: u64) -> Option<u32> {
         self.numbers.get(id).map(|[page]| page).filter(|page| self.window.has(*page))
     }
 
-    /// Returns the number of a site's pages, without those of the current block.
+    /// Returns the number of a site's pages, not counting pages of the current block.
     pub fn pages_of_site(&self, site: u32) -> u32 {
         self.sites.get(site.into()).map_or(0, |[last, count]| if self.window.has(last) { count } else { 0 })
     }
@@ -145,10 +145,10 @@ impl Memory {
 }
 
 /// The current and the previous period; boilerplate that was seen in neither is forgotten. A period is a series of
-/// pages. It ends with the block with which its number of records reaches the capacity.
+/// pages, and ends after the block in which its number of records (see `Pace`) reaches the capacity.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// The number of records with which a period ends, at least 1.
+    /// The number of records after which a period ends, at least 1.
     pub capacity: u64,
     /// The number of records in the current period.
     pub count: u64,
@@ -198,11 +198,11 @@ impl<const C: usize> FromIterator<(u64, [u32; C])> for Puts {
 
 /// A table of any width whose changes can be undone.
 trait Recorded {
-    /// Begins a period: the current period becomes the previous one, and the period before it becomes outdated.
+    /// Begins a period: the current period becomes the previous one, and the previous one becomes outdated.
     fn begin_period(&mut self);
     /// Returns the number of recorded changes.
     fn count(&self) -> usize;
-    /// Undoes all changes but the first `count`.
+    /// Undoes all changes except the first `count`.
     fn undo_to(&mut self, count: usize);
     /// Makes the recorded changes permanent.
     fn keep(&mut self);
@@ -217,9 +217,9 @@ trait Recorded {
 pub struct Periods<const C: usize> {
     present: ShardedTable<C>,
     former: ShardedTable<C>,
-    // The changes that can be undone: each entry that was put, with its previous numbers, or None for the beginning
-    // of a period; and the tables that became outdated when periods began.
+    // The changes that can be undone: each entry with its previous numbers, or None for the beginning of a period.
     recorded: Vec<Option<Put<C>>>,
+    // The tables that became outdated when these periods began.
     outdated: Vec<ShardedTable<C>>,
 }
 

@@ -1,4 +1,4 @@
-//! Pages, with the marks that distinguish contexts and with the pages' origins; and blocks of pages.
+//! Pages, each with its origin and with the marks that distinguish contexts; and blocks of pages.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -3,10 +3,10 @@
 //! The longest boilerplate of a site may be longer than the passages of its articles. Then all pages of the site have
 //! the same [marks](super::pages::Marks), and no page is a new [context](super::contexts). But a passage is also
 //! boilerplate if it is on a fair share of the site's pages, next to the text of different articles. If it is on half
-//! of the pages, three articles are enough, or two that have little else in common. A story that a platform publishes
-//! many times is not boilerplate; the pages with it have little other new text. If the pages with a passage are of
-//! this kind, the passage must be on half of the site's pages, with many more articles: a notice that replaces
-//! articles is on most pages of its site, a story on few.
+//! of the pages, three articles are enough, or two that share little other text. A story that a platform publishes
+//! many times is not boilerplate; the pages with it have little other new text. If the pages with a passage have
+//! little other new text, the passage must be on half of the site's pages, with many more articles: a notice that
+//! replaces articles is on most pages of its site, a story on few.
 //!
 //! Articles are counted in a set of 32 bits, in which each article sets one bit: about 8 articles set 7 bits, about
 //! 34 articles set 21.
@@ -18,12 +18,12 @@ use super::pages::{Block, Origin};
 /// The number of columns stored for a passage.
 pub const COLUMNS: usize = 4;
 
-// The factor by which the needed article bits increase if the pages have little other text.
+// The factor by which the number of needed article bits increases if the pages have little other text.
 const MANY_TIMES: u32 = 3;
 /// The number of article bits that is enough if half of the pages contain the passage.
 pub const FEW: u32 = 3;
-// The reciprocals of the two shares of the site's pages, a tenth (a fair share) and half. Pages are counted from the
-// first one with the passage.
+// The reciprocals of two shares of the site's pages: a fair share is a tenth, MOST is half. Pages are counted from
+// the first page with the passage.
 const FAIR_SHARE: i64 = 10;
 const MOST: i64 = 2;
 
@@ -42,7 +42,7 @@ pub struct Sighting {
     pub is_version: bool,
 }
 
-/// Returns, by the hash of each passage, the pages of a site in a block that contain the passage. `before` has two
+/// For each passage hash, returns the pages of a site in a block that contain the passage. `before` has two
 /// numbers of the last page before the block: its number among all pages, and among the pages of the site.
 pub fn sightings(
     hashes: impl Iterator<Item = u64>,
@@ -125,7 +125,7 @@ impl SitePages {
         self.row() != before.row() && (before.pages > 0 || self.pages > 1)
     }
 
-    /// Returns whether, with one more page, `FEW` articles and half of the site's pages contain the passage.
+    /// Returns whether, counting one more page, `FEW` articles and half of the site's pages contain the passage.
     pub fn is_shared(&self, origin: &Origin, pages_of_site: u32) -> bool {
         let span = i64::from(pages_of_site) - i64::from(self.origin.number) + 1;
         let articles = self.articles | origin.article_bit();

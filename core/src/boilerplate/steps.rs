@@ -1,5 +1,5 @@
-//! The steps in which a learner changes, such as batches. A step can be undone, and its changes can be stored. Steps
-//! may be nested.
+//! Steps: groups of changes to a learner, such as the changes of a batch. A step can be undone, and its changes can
+//! be stored. Steps may be nested.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ impl Learner {
     /// Returns the changes of the innermost open step; None if no step is open.
     pub fn changes(&self) -> Option<Changes> {
         let StepStart { moment, pages: earlier, .. } = self.steps.last()?;
-        // The block that was current when the step began has either ended, with all its earlier pages, or not.
+        // The step began with `earlier` pages in the current block. Either all of them have been learned, or none.
         let has_ended = self.memory.last_learned > moment.last_learned;
         let (skipped, waiting) = if has_ended { (*earlier, 0) } else { (0, *earlier) };
         let tables = self.memory.puts_since(moment);
@@ -142,7 +142,7 @@ impl Learner {
 fn is_next(changes: &Changes, last_page: u32, last_learned: u32, window: &Window) -> bool {
     let count = i64::from(changes.last_learned) - i64::from(last_learned);
     let waiting = i64::from(last_page - last_learned);
-    // A block ends with all its pages.
+    // If a block ended, all waiting pages have been learned.
     let is_possible = if count == 0 { changes.window == *window } else { count >= waiting };
     is_possible
         && changes.first_page() == last_page + 1

@@ -76,7 +76,7 @@ pub struct Comparison {
     pub needed: f64,
     /// The estimated number of figures that the text with fewer figures has and the other text lacks.
     pub replaced: f64,
-    /// The largest number of replaced figures (inclusive) with which the texts can agree.
+    /// The maximum number of replaced figures (inclusive) with which the texts can agree.
     pub replaceable: f64,
     /// Whether the texts are the same form, filled in with different names.
     pub is_form: bool,
@@ -86,13 +86,13 @@ pub struct Comparison {
     pub share: f64,
     /// Whether the texts agree.
     pub agree: bool,
-    /// Whether the first text may join a cluster whose root is the second.
+    /// Whether the first text may join a cluster whose root is the second text.
     pub may_join: bool,
-    /// Whether the smaller text is a part of the larger.
+    /// Whether the smaller text is a part of the larger text.
     pub is_part: bool,
-    /// The ways in which the first text may join a tree, if the second is a near member of that tree.
+    /// The ways in which the first text may join a tree, if the second text is a near member of that tree.
     pub by_member: u8,
-    /// The ways in which the first text may join a tree, if the second is its root.
+    /// The ways in which the first text may join a tree, if the second text is the tree's root.
     pub to_root: u8,
 }
 
@@ -155,17 +155,17 @@ impl Agreement {
     /// Returns whether two texts are the same form, filled in with different names. `replaced` is the number of
     /// figures that differ, `own` the number of runs in the smaller text only, `longer` the length difference in
     /// units.
-    fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_a_word: f64, longer: f64) -> bool {
+    fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_per_word: f64, longer: f64) -> bool {
         let [words, differ, others, more] = differences(sketches[0], sketches[1]);
-        let units_a_word = 2.0 / runs_a_word;
+        let units_per_word = 2.0 / runs_per_word;
         // A name with an additional word makes the text longer wherever the name occurs, two to six times.
-        let unexplained = (longer - 4.0 * more * units_a_word).abs();
+        let unexplained = (longer - 4.0 * more * units_per_word).abs();
         let least = if replaced > 0.0 { 1.0 } else { self.names };
         differ - more.abs() >= least
             && (self.name_words..=self.most_name_words).contains(&words)
             && others <= self.other_repeated
-            && own <= self.name_runs * runs_a_word * differ
-            && unexplained <= (self.other_words + 2.0 * more.abs()) * units_a_word
+            && own <= self.name_runs * runs_per_word * differ
+            && unexplained <= (self.other_words + 2.0 * more.abs()) * units_per_word
     }
 
     /// Compares two texts. The order matters only for `by_member` and `to_root`.
@@ -189,21 +189,21 @@ impl Agreement {
         let moved = if pairs > 1.0 { pairs / 2.0 } else { 0.0 };
         let replaced = f64::max(missing(one.figure_sketch, other.figure_sketch), moved);
         let (smaller, larger) = (runs.0.max(1.0), runs.1.max(1.0));
-        // From J = shared / (all - shared) follows shared = J * all / (1 + J).
+        // J = shared / (all - shared), so shared = J * all / (1 + J).
         let shared = resemblance * (smaller + larger) / (1.0 + resemblance);
         let contained = f64::min(shared / smaller, 1.0);
         // Texts with different words in the same places are one form, filled in twice. A changed word changes twice
         // as many runs of characters as runs of words.
-        let runs_a_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
+        let runs_per_word = f64::clamp(2.0 * smaller / shorter.max(1.0), 1.0, 2.0);
         let own = smaller - shared;
-        let has_own = own >= f64::max(self.form_runs * runs_a_word, smaller * self.form_run_share);
+        let has_own = own >= f64::max(self.form_runs * runs_per_word, smaller * self.form_run_share);
         let are_balanced = |balance: f64| has_own && own >= balance * (larger - shared);
         let mut most_figures = f64::max(self.few_figures, figures.0 / 2.0);
         if are_balanced(self.form_balance) {
             most_figures = figures.0 * self.form_figure_share;
         }
-        // The texts may be a notice that was reissued, such as last year's, partly rewritten and perhaps with an
-        // additional line.
+        // The texts may be a notice that was reissued, such as last year's notice, partly rewritten and perhaps
+        // with an additional line.
         if are_balanced(self.reissue_balance) {
             most_figures = most_figures.min(figures.0 * self.reissue_difference * smaller / own);
         }
@@ -215,13 +215,13 @@ impl Agreement {
         let names = [one.name_sketch, other.name_sketch];
         let is_form = resemblance >= self.name_resemblance
             && !names.contains(&0)
-            && self.is_form(names, replaced, own, runs_a_word, longer);
+            && self.is_form(names, replaced, own, runs_per_word, longer);
         let share = smaller / larger;
         let have_figures = replaced <= replaceable && !is_form;
         // Two texts of equal length that just have the needed resemblance have this share in common. With a lower
         // threshold, texts without the needed resemblance would agree as excerpts.
         let in_common = f64::max(self.least_contained, 2.0 * needed / (1.0 + needed));
-        // Whether the texts agree if each threshold is lowered by `slack`.
+        // `agree` returns whether the texts agree if each threshold is lowered by `slack`.
         let agree = |slack: f64| {
             let is_excerpt = contained >= in_common - slack
                 && share >= self.excerpt_share - slack
@@ -259,9 +259,9 @@ impl Agreement {
 /// The relation of `verified`: two texts are near if they have a representative in common and agree as a whole.
 #[derive(Clone, Copy)]
 pub struct ByAgreement {
-    /// The maximum distance (inclusive) of two simhashes that match, at most 3; minhashes must be equal.
+    /// The maximum distance (inclusive) between two simhashes that match, at most 3; minhashes must be equal.
     pub max_distance_bits: u32,
-    /// When two whole texts agree.
+    /// The thresholds for two whole texts to agree.
     pub agreement: Agreement,
 }
 

@@ -10,8 +10,8 @@ const CHUNK: usize = 1 << CHUNK_BITS;
 
 enum Chunk<T> {
     Small(Vec<T>),
-    /// Memory in huge pages, if the system has them: random look-ups then miss the processor's page tables less
-    /// often.
+    /// Memory in huge pages, if the system has them; they make random look-ups faster, because the processor can
+    /// cache the addresses of more memory.
     Large(MmapMut),
 }
 

@@ -1,5 +1,5 @@
-//! The content hashes that are remembered, here called hashes. Most are stored in the node that they created; the
-//! others, the extra hashes, have separate entries.
+//! The content hashes that are remembered, here called hashes. Most are stored in the node that they created; all
+//! others are called extra hashes and have separate entries.
 
 use bytemuck::{Pod, Zeroable};
 

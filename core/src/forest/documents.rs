@@ -93,7 +93,7 @@ impl Layout {
     }
 }
 
-/// Returns the concatenated bits of some ranges.
+/// Returns the concatenated bits of the given ranges.
 fn key(simhash: u64, ranges: &[(u32, u32)]) -> u64 {
     ranges.iter().fold(0, |key, (start, stop)| {
         let width = stop - start;

@@ -30,7 +30,7 @@ pub struct Index<R: Relation> {
     pub relation: R,
     signatures: Chunks<R::Signature>,
     free: Vec<u32>,
-    // Both contain representatives by number: `row * PLACES + place`.
+    // Both tables contain representatives by number: `row * PLACES + place`.
     simhashes: SimhashTables,
     exact: Table,
 }
@@ -52,7 +52,7 @@ impl<R: Relation> Index<R> {
         self.signatures.len() - self.free.len()
     }
 
-    /// Returns whether there are no signatures.
+    /// Returns whether the index has no signatures.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -67,7 +67,7 @@ struct Newcomer<'a, S> {
 
 /// The number of versions that an address must have for each live node under it that is not a version. One version is
 /// enough for a node whose text is less than half as long as the newcomer's, such as an error page.
-const VERSIONS_AN_ODD_PAGE: usize = 4;
+const VERSIONS_PER_ODD_PAGE: usize = 4;
 
 impl<R: Relation> Nodes<R> {
     /// Assigns arrivals in their order and updates `state`.
@@ -137,7 +137,7 @@ impl<R: Relation> Nodes<R> {
 
     /// Creates a node for the newcomer: a leaf, or a root.
     fn make(&mut self, new: &Newcomer<R::Signature>) -> (Kind, u32) {
-        // Law 3: it may join a tree as a version of a live node there, or otherwise through a live node near it.
+        // Law 3: the newcomer may join a tree as a version of a live node there, or else through a live node near it.
         let mut roots = self.roots_of_versions(new);
         if roots.is_empty() {
             roots = self.roots_near(new);
@@ -145,7 +145,7 @@ impl<R: Relation> Nodes<R> {
         if R::COUNTS_LEAVES && roots.len() > 1 {
             self.contest(&roots);
         }
-        // Law 4: among these roots it joins the most similar root, or the root with the most live leaves.
+        // Law 4: it joins the most similar of these roots, or the root with the most live leaves.
         let root = self.root_to_join(new, roots);
         // Law 2: it becomes a root only if there is no root to join.
         let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
@@ -203,7 +203,7 @@ impl<R: Relation> Nodes<R> {
                 versions.push(*row);
             } else {
                 let is_short = 2 * R::length(self.index.signature(*row)) < R::length(new.signature);
-                needed += if is_short { 1 } else { VERSIONS_AN_ODD_PAGE };
+                needed += if is_short { 1 } else { VERSIONS_PER_ODD_PAGE };
             }
         }
         if versions.len() < needed { Vec::new() } else { versions }

@@ -89,7 +89,7 @@ impl Loader {
                         self.reloaded.insert(row, root);
                         return;
                     }
-                    // The earlier node expired before its text became a node again, and so did its leaves.
+                    // The earlier node and its leaves expired before its text became a node again.
                     forest.remove(row);
                 }
                 let row_count = forest.row_count();
@@ -105,8 +105,8 @@ impl Loader {
         }
     }
 
-    /// Removes expired nodes and hashes, connects each node to its root, and adds the hashes. Loading may continue
-    /// later.
+    /// Removes expired nodes and hashes, connects each node to its root, and adds the hashes. More records may
+    /// be loaded later.
     pub fn settle<R: Relation>(&mut self, forest: &mut Nodes<R>, live_since_ms: i64) {
         if self.is_new.is_none() {
             return;
@@ -124,7 +124,7 @@ impl Loader {
         for (row, root_id) in leaves {
             let leaf = *forest.node(row);
             let root = self.rows.get(&root_id).copied().unwrap_or_else(|| {
-                // If ids do not contain signatures, the root has the leaf's signature from now on.
+                // If the id does not contain the root's signature, the root gets the leaf's signature.
                 let signature = R::signature_of(root_id).unwrap_or(*forest.index.signature(row));
                 let node = Node { root: NONE, hash: NO_HASH, hash_seen_ms: i64::MIN, ..leaf };
                 self.load_node(forest, root_id, signature, node)

@@ -1,5 +1,5 @@
-//! A forest in memory: its nodes and content hashes, which nodes are near each other, and the laws by which arrivals
-//! get roots.
+//! A forest in memory: its nodes and content hashes, the rules by which nodes are near each other, and the laws by
+//! which arrivals get roots.
 //!
 //! [`relation`] defines which signatures are near each other; [`agreement`] does so for the profile `verified`. An
 //! [`index`] searches for near signatures by the keys of their representatives: simhashes in [`simhash_tables`] and

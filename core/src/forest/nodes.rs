@@ -1,4 +1,4 @@
-//! The nodes and content hashes (`hash`) of a forest in memory, and steps of changes to them that can be undone.
+//! The nodes and content hashes (`hash`) of a forest in memory, which change in steps that can be undone.
 //!
 //! A row is a node's position in `index`, `nodes` and `trees`; it is reused after `remove`.
 
@@ -70,7 +70,7 @@ pub struct Nodes<R: Relation> {
     nodes: Chunks<Node>,
     // Each row with a node is in the ring of its root. Empty if the relation does not count leaves.
     pub(super) trees: Trees,
-    // A hash that created a node is stored here as the node's row; other hashes, the extra hashes, have entries.
+    // A hash that created a node is stored here as the node's row; other (extra) hashes have entries.
     hashes: ContentHashes,
     // The rows of nodes that can be found only by id, because they have no keys or have a name. If several such nodes
     // have the same id, the entry has the row of the node added last.
@@ -281,8 +281,8 @@ impl<R: Relation> Nodes<R> {
         rows.iter().map(|row| self.id(*row)).collect()
     }
 
-    /// Makes the first step permanent, and removes some of the nodes and hashes that had expired when it ended. Later
-    /// steps can still be undone, because they did not change any of the removed nodes and hashes.
+    /// Makes the first step permanent, and removes some of the nodes and hashes that had expired when the step ended.
+    /// Later steps can still be undone, because they did not change any of the removed nodes and hashes.
     pub fn keep(&mut self) {
         let Some(step) = self.steps.pop_front() else { return };
         if step.live_since_ms == NO_TIME {

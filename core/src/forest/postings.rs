@@ -1,4 +1,4 @@
-//! Lists of numbers with tags, each contiguous in memory, which grow by a few cache lines at a time.
+//! Lists of tagged numbers. Each list is contiguous in memory and grows by a few cache lines at a time.
 //!
 //! A search scans a list sequentially, so a long list costs little more than a short one. All lists of one size are
 //! stored side by side. When a list grows, it moves to the next size, and the last list of the old size fills the
@@ -18,8 +18,8 @@ const PAGE: usize = 256;
 // Longer lists are allocated individually.
 const MOST_LINES: usize = 64;
 const SIZES: usize = sizes().0;
-// How many lists of each size fit in a page, and the size of a list by the number of lines that it needs.
-const A_PAGE: [usize; MOST_LINES] = sizes().1;
+// PER_PAGE: how many lists of each size fit in a page. SIZE_OF: the size of a list, by its number of lines.
+const PER_PAGE: [usize; MOST_LINES] = sizes().1;
 const SIZE_OF: [usize; MOST_LINES + 1] = sizes().2;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -96,7 +96,7 @@ pub struct Postings {
 impl Postings {
     /// Returns the memory used by all lists.
     pub fn size_bytes(&self) -> usize {
-        let short = self.sizes.iter().zip(A_PAGE).map(|(size, a_page)| size.lists.len() * (PAGE / a_page));
+        let short = self.sizes.iter().zip(PER_PAGE).map(|(size, fit)| size.lists.len() * (PAGE / fit));
         let long = self.long.iter().map(Vec::capacity);
         (short.sum::<usize>() + long.sum::<usize>()) * size_of::<Line>()
             + self.heads.len() * size_of::<Head>()
@@ -185,7 +185,7 @@ impl Postings {
         }
     }
 
-    /// Changes the length of a list, and moves it if it then needs another size.
+    /// Changes the length of a list, and moves the list if it then needs another size.
     fn resize(&mut self, list: usize, len: usize) {
         let before = self.heads[list];
         let head = Head { len: len as u32, ..before };
@@ -228,7 +228,7 @@ impl Postings {
         }
         let number = SIZE_OF[lines];
         let size = &mut self.sizes[number];
-        if size.lists.len() == size.pages.len() * A_PAGE[number] {
+        if size.lists.len() == size.pages.len() * PER_PAGE[number] {
             let page = self.free_pages.pop().unwrap_or_else(|| {
                 (0..PAGE).for_each(|_| self.lines.push(EMPTY));
                 self.places.push(0);
@@ -253,8 +253,8 @@ impl Postings {
             return;
         }
         let number = SIZE_OF[lines];
-        let (a_page, own) = (A_PAGE[number], PAGE / A_PAGE[number]);
-        let place = self.places[at / PAGE] as usize * a_page + at % PAGE / own;
+        let (per_page, own) = (PER_PAGE[number], PAGE / PER_PAGE[number]);
+        let place = self.places[at / PAGE] as usize * per_page + at % PAGE / own;
         let last = self.sizes[number].lists.len() - 1;
         if place != last {
             let from = self.line_of(number, last);
@@ -263,15 +263,15 @@ impl Postings {
             self.heads[moved as usize].at = head.at;
         }
         self.sizes[number].lists.swap_remove(place);
-        if last % a_page == 0 {
+        if last % per_page == 0 {
             self.free_pages.extend(self.sizes[number].pages.pop());
         }
     }
 
     /// Returns the index of a list's first line, by the list's place among the lists of its size.
     fn line_of(&self, number: usize, place: usize) -> usize {
-        let a_page = A_PAGE[number];
-        self.sizes[number].pages[place / a_page] as usize * PAGE + place % a_page * (PAGE / a_page)
+        let per_page = PER_PAGE[number];
+        self.sizes[number].pages[place / per_page] as usize * PAGE + place % per_page * (PAGE / per_page)
     }
 }
 
@@ -288,17 +288,17 @@ fn size_of_list(lines: usize) -> usize {
 /// Returns the number of sizes, the number of lists of each size in a page, and the index of a list's size by its
 /// number of lines. The sizes are chosen so that lists of one size fill a page.
 const fn sizes() -> (usize, [usize; MOST_LINES], [usize; MOST_LINES + 1]) {
-    let (mut a_page, mut size_of) = ([0; MOST_LINES], [0; MOST_LINES + 1]);
+    let (mut per_page, mut size_of) = ([0; MOST_LINES], [0; MOST_LINES + 1]);
     let (mut count, mut lines) = (0, 1);
     while lines <= MOST_LINES {
-        a_page[count] = PAGE / lines;
-        while lines <= MOST_LINES && PAGE / lines == a_page[count] {
+        per_page[count] = PAGE / lines;
+        while lines <= MOST_LINES && PAGE / lines == per_page[count] {
             size_of[lines] = count;
             lines += 1;
         }
         count += 1;
     }
-    (count, a_page, size_of)
+    (count, per_page, size_of)
 }
 
 #[cfg(test)]
@@ -350,9 +350,9 @@ mod tests {
     #[test]
     fn lists_of_one_size_fill_a_page() {
         for needed in 1..=MOST_LINES {
-            let a_page = A_PAGE[SIZE_OF[needed]];
-            assert!(PAGE / a_page >= needed && PAGE - a_page * (PAGE / a_page) < PAGE / a_page);
-            assert!(needed == 1 || PAGE / a_page <= needed * 4 / 3);
+            let per_page = PER_PAGE[SIZE_OF[needed]];
+            assert!(PAGE / per_page >= needed && PAGE - per_page * (PAGE / per_page) < PAGE / per_page);
+            assert!(needed == 1 || PAGE / per_page <= needed * 4 / 3);
         }
     }
 }

@@ -76,7 +76,7 @@ impl<S: Pod> Entry<S> {
         Some(Entry::Refreshed { id: read_id(&entry[..R::ID_BYTES]), seen_ms, hash_seen_ms })
     }
 
-    /// Appends a record to a log. For a node that was only refreshed, it writes just the times.
+    /// Appends a record to a log. For a node that was only refreshed, only its id and times are written.
     pub fn write<R: Relation<Signature = S>>(record: &Record<S>, is_refreshed: bool, log: &mut Vec<u8>) {
         match record {
             Record::Node { id, node, .. } if is_refreshed => {
@@ -114,7 +114,7 @@ impl<S: Pod> Record<S> {
             Record::Node { id, root, signature, node, links } => {
                 write_id::<R>(*id, &mut bytes);
                 write_id::<R>(*root, &mut bytes);
-                // All fields but `root`, which is a row.
+                // All fields except `root`, which is a row.
                 bytes.extend_from_slice(&bytes_of(node)[size_of::<u32>()..]);
                 bytes.extend_from_slice(bytes_of(signature));
                 if *links != NO_LINKS {
@@ -165,9 +165,9 @@ fn read_id(bytes: &[u8]) -> Id {
 }
 
 impl<R: Relation> Nodes<R> {
-    /// Returns the records that the last step changed when it assigned the hashes of a batch, each with whether the
-    /// node was only refreshed. Refreshed nodes come first, by age, then new nodes and hashes in order. Each id
-    /// occurs once.
+    /// Returns the records that the last step changed when it assigned a batch with these hashes. A flag tells
+    /// whether a record is a node that was only refreshed. Refreshed nodes come first, by age, then new nodes and
+    /// hashes in order. Each id occurs once.
     pub fn written(&self, hashes: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let made: HashSet<u32> =
             assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();

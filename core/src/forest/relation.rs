@@ -1,4 +1,4 @@
-//! The relation of a profile, which defines the signatures that are near each other and those that may share a tree.
+//! The relation of a profile, which decides whether texts are near each other and whether they may share a tree.
 
 use std::cmp::Ordering;
 
@@ -45,7 +45,7 @@ pub trait Relation: Send + 'static {
     fn indexed(signature: &Self::Signature) -> u16;
     /// Returns the signature with the given `indexed` bits.
     fn with_indexed(signature: Self::Signature, indexed: u16) -> Self::Signature;
-    /// Returns the signature with the retention period in which its root was created, which then is part of the id.
+    /// Returns the signature with the retention period of its root's creation; the period becomes part of the id.
     fn with_period(signature: Self::Signature, _period: u64) -> Self::Signature {
         signature
     }
@@ -60,22 +60,22 @@ pub trait Relation: Send + 'static {
     /// Returns whether a representative matches only equal representatives.
     fn is_exact(representative: u64) -> bool;
 
-    /// Returns the maximum distance (inclusive) of two simhashes that match, at most 3.
+    /// Returns the maximum distance (inclusive) between two simhashes that match, at most 3.
     fn max_distance_bits(&self) -> u32;
-    /// Returns the number of nodes created within the retention period at which a representative becomes a frequent
-    /// key.
+    /// Returns how many nodes must be indexed under a representative to make it a frequent key, counting only nodes
+    /// created within the retention period.
     fn max_postings(&self) -> usize;
     /// Returns whether two whole texts agree; texts that agree are near if they have a representative in common. If
     /// one text is a part of the other, also returns how the first compares with the second in size.
     fn compare(&self, _text: &Self::Signature, _other: &Self::Signature) -> (bool, Option<Ordering>) {
         (true, None)
     }
-    /// Returns those ways of joining a tree that a member allows, which has a key in common with the text.
+    /// Returns the ways of joining a tree that a member allows. The member has a key in common with the text.
     fn ways_by(&self, _text: &Self::Signature, _member: &Self::Signature) -> u8 {
         BY_ROOT
     }
-    /// Returns those ways of joining a tree that its root allows. The text may join if `ways_by` returns one of these
-    /// ways too.
+    /// Returns the ways of joining a tree that its root allows. The text may join if `ways_by` also returns one of
+    /// these ways.
     fn ways_to(&self, _text: &Self::Signature, _root: &Self::Signature) -> u8 {
         BY_ROOT
     }
@@ -109,7 +109,7 @@ pub trait Relation: Send + 'static {
 /// The relation of profiles with one simhash per text: texts within a distance are near, and any near text may join.
 #[derive(Clone, Copy)]
 pub struct ByDistance {
-    /// The maximum distance (inclusive) of near texts, at most 3.
+    /// The maximum distance (inclusive) between near texts, at most 3.
     pub max_distance_bits: u32,
 }
 

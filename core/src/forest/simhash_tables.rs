@@ -1,19 +1,19 @@
 //! Finds simhashes within 3 bits of a given simhash.
 //!
-//! If two such simhashes are divided into four blocks, at least one block is equal (Manku, Jain and Das Sarma, WWW
-//! 2007). So each simhash is stored under all four blocks, with some of its bits as a tag, and a search reads 4
+//! If two such simhashes are divided into four blocks, at least one block is equal in both (Manku, Jain and Das Sarma,
+//! WWW 2007). So each simhash is stored under all four blocks, with some of its bits as a tag, and a search reads 4
 //! lists.
 //!
 //! A block begins with few lists. As the tables fill, linear hashing (Litwin, VLDB 1980) splits one list at a time,
-//! until each value of the block has its own list. When very many simhashes share a list, nested tables replace it,
-//! which divide the remaining bits into blocks that each distinguish about the same number of simhashes.
+//! until each value of the block has its own list. When very many simhashes share a list, nested tables replace
+//! the list. They divide the remaining bits into blocks that each distinguish about the same number of simhashes.
 
 use std::collections::HashMap;
 
 use super::postings::{Postings, TAG_BITS};
 use crate::hashing::mixed;
 
-/// The maximum distance, inclusive, of simhashes that a search finds.
+/// The maximum distance (inclusive) from the given simhash to the simhashes that a search finds.
 pub const MAX_DISTANCE_BITS: u32 = 3;
 
 const BLOCKS: usize = MAX_DISTANCE_BITS as usize + 1;

@@ -12,7 +12,7 @@ use super::chunks::Chunks;
 pub const NONE: u32 = u32::MAX;
 
 const SLOTS: usize = 12;
-// The average number of filled slots above which a bucket is split; it leaves few buckets overflowing.
+// The average number of filled slots above which a bucket is split, chosen so that few buckets overflow.
 const FILLED: usize = 8;
 const TAG_SHIFT: u32 = 24;
 
@@ -33,7 +33,7 @@ impl Bucket {
         self.numbers.iter().position(|number| *number == NONE).unwrap_or(SLOTS)
     }
 
-    /// Returns whether the bucket may contain the tag. If this is false, the bucket does not contain it.
+    /// Returns whether the bucket may contain the tag. False means that the bucket does not contain the tag.
     #[inline]
     fn may_have(&self, tag: u8) -> bool {
         const LOWEST: u64 = 0x0101_0101_0101_0101;

@@ -45,8 +45,8 @@ pub struct State {
 }
 
 impl State {
-    /// Advances to the next arrival and returns its time. An unknown time, or one more than a day after `now_ms`, is
-    /// replaced by the forest's time.
+    /// Advances to the next arrival and returns its time. A time that is unknown, or more than a day after `now_ms`,
+    /// is replaced by the forest's time.
     pub fn advance(&mut self, time_ms: i64, now_ms: i64) -> i64 {
         self.seq += 1;
         let counts = time_ms != NO_TIME && time_ms <= now_ms.saturating_add(DAY_MS);
@@ -60,7 +60,7 @@ impl State {
     }
 
     /// Returns the minimum `seen_ms` of a live node or content hash. It is [`NO_TIME`] while no time is
-    /// known, and until those created before the first known time expire.
+    /// known, and until nodes created before the first known time expire.
     pub fn live_since_ms(&self, aging: &Aging) -> i64 {
         if self.time_ms == NO_TIME {
             return NO_TIME;

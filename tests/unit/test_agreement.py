@@ -252,7 +252,7 @@ def test_comparison_is_symmetric_and_matches_the_model(
     plain = comparison.compare(one, other, rules)
     for field in dataclasses.fields(Comparison):
         found = getattr(there, field.name)
-        # These two fields depend on which text is the later version.
+        # `by_member` and `to_root` depend on which text is the later version.
         is_symmetric = field.name not in {"by_member", "to_root"}
         assert not is_symmetric or found.tobytes() == getattr(back, field.name).tobytes()
         assert found.tobytes() == getattr(plain, field.name).tobytes(), field.name
@@ -330,7 +330,7 @@ def test_figures_separate_bulletins_but_a_correction_does_not(
 
 @pytest.mark.parametrize("count", [4, 40, 400])
 def test_the_next_issue_of_a_table_stays_separate(count: int) -> None:
-    """This holds even if more figures differ than the sketch can count."""
+    """The issues stay separate even if more figures differ than the sketch can count."""
     joined = 0
     for seed in range(20):
         ours, theirs = (bulletin(25 * count, numbers(count, issue), seed) for issue in (seed, seed + 100))

@@ -427,7 +427,7 @@ def test_a_quotation_on_many_sites_is_not_boilerplate() -> None:
 
 @pytest.mark.parametrize("learned_at", ["b.example", None])
 def test_boilerplate_of_one_site_is_kept_on_others(learned_at: str | None) -> None:
-    """This holds for any number of pages and any order of publication."""
+    """Pages of other sites keep the story, no matter how often or when the first site repeats it."""
     story = [prose(number, 150) for number in range(1, 4)]
     repeated: list[Page] = [
         (at, [*story, *(prose(100 + 2 * at + n, 350) for n in range(2))], learned_at, str(at))

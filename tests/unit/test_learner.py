@@ -361,7 +361,7 @@ def test_articles_added_between_two_passes_are_assigned() -> None:
 
 
 def test_pages_learned_first_are_not_learned_again() -> None:
-    """This holds for any order of the pages and for batches of any size."""
+    """The order of the pages and the size of the batches make no difference."""
     mine = clustering([])
     texts = [RawPage(page["text"]) for page in PAGES]
     assert mine.learn(texts[:100]) == 100

@@ -92,22 +92,22 @@ class Owner:
         }
 
 
-def read(copy: LogCopy, owner: Owner, *, at_once: int) -> None:
-    """Read the log to its end, `at_once` documents at a time."""
+def read(copy: LogCopy, owner: Owner, *, page_size: int) -> None:
+    """Read the log to its end, `page_size` documents at a time."""
     while True:
-        hits = owner.hits(copy.number)[:at_once]
+        hits = owner.hits(copy.number)[:page_size]
         copy.add(hits)
-        if len(hits) < at_once:
+        if len(hits) < page_size:
             return
 
 
-def read_on(copy: LogCopy, owner: Owner, *, at_once: int) -> LogCopy:
+def read_on(copy: LogCopy, owner: Owner, *, page_size: int) -> LogCopy:
     """Continue to read; like a standby, start again if the last document that was read has been deleted."""
     if copy.number and copy.number not in owner.documents:
         with pytest.raises(ValueError, match="replaced"):
-            read(copy, owner, at_once=at_once)
+            read(copy, owner, page_size=page_size)
         copy = copied()
-    read(copy, owner, at_once=at_once)
+    read(copy, owner, page_size=page_size)
     return copy
 
 
@@ -131,7 +131,7 @@ def test_followed_and_loaded_nodes_give_the_same_assignments(
     before: list[Arrival],
     sizes: list[int],
     steps: list[tuple[bool, bool, bool]],
-    at_once: int,
+    page_size: int,
     after: list[Arrival],
 ) -> None:
     owner, copy = Owner(), copied()
@@ -141,11 +141,11 @@ def test_followed_and_loaded_nodes_give_the_same_assignments(
         if shortens:
             owner.expire()
         if reads:
-            copy = read_on(copy, owner, at_once=at_once)
+            copy = read_on(copy, owner, page_size=page_size)
             copy.settle()
     # The owner stops here.
     assert owner.versions(copy) == copy.versions(owner.live_since_ms)
-    copy = read_on(copy, owner, at_once=at_once)
+    copy = read_on(copy, owner, page_size=page_size)
     copy.settle(live_since_ms=owner.live_since_ms)
     loaded = owner.loaded()
     assert len(copy.nodes) == len(loaded)
@@ -168,7 +168,7 @@ def many(numbers: range, time: int = 0) -> list[Arrival]:
 
 def followed(owner: Owner) -> LogCopy:
     copy = copied()
-    read(copy, owner, at_once=100)
+    read(copy, owner, page_size=100)
     copy.settle()
     return copy
 
@@ -184,10 +184,10 @@ def owner() -> Owner:
 def test_only_new_documents_are_read(owner: Owner) -> None:
     copy = followed(owner)
     assert copy.read_count == 3
-    read(copy, owner, at_once=100)
+    read(copy, owner, page_size=100)
     assert not copy.is_unsettled
     owner.decide(many(range(30, 31)), is_new=False)
-    read(copy, owner, at_once=100)
+    read(copy, owner, page_size=100)
     assert (copy.read_count, copy.is_unsettled) == (4, True)
 
 
@@ -196,7 +196,7 @@ def test_a_replaced_last_document_is_refused(owner: Owner) -> None:
     last = owner.documents[3]
     owner.write(last._replace(log=last.log[1:]))
     with pytest.raises(ValueError, match="replaced"):
-        read(copy, owner, at_once=100)
+        read(copy, owner, page_size=100)
     copy = followed(owner)
     with pytest.raises(ValueError, match="replaced"):
         copy.add([])
@@ -222,7 +222,7 @@ def test_expired_nodes_take_no_memory(owner: Owner) -> None:
     for time in range(40, 2_000, 40):
         owner.decide(many(range(time * 10, time * 10 + 10), time=time), is_new=True)
         owner.expire()
-        read(copy, owner, at_once=100)
+        read(copy, owner, page_size=100)
         copy.settle()
     assert len(copy.nodes) < 60
     assert len(copy.versions(NO_TIME)) < 6
@@ -232,11 +232,11 @@ def test_expired_nodes_take_no_memory(owner: Owner) -> None:
 def test_a_copy_that_exceeds_its_memory_is_refused(owner: Owner) -> None:
     size_bytes = followed(owner).nodes.size_bytes
     copy = copied(size_bytes - 1)
-    read(copy, owner, at_once=100)
+    read(copy, owner, page_size=100)
     with pytest.raises(ValueError, match="memory"):
         copy.settle()
     with pytest.raises(ValueError, match="memory"):
-        read(copied(size_bytes // 3), owner, at_once=100)
+        read(copied(size_bytes // 3), owner, page_size=100)
 
 
 def test_an_unreadable_document_is_refused(owner: Owner) -> None:

@@ -66,7 +66,7 @@ def test_expired_nodes_free_memory_and_rows() -> None:
 def test_undone_assignments_change_nothing(
     kept: list[Arrival], sizes: list[int], undone: list[Arrival], depth: int
 ) -> None:
-    """This holds for any number of assignments that are undone together."""
+    """Any number of assignments can be undone together."""
     plain, disturbed = Nodes(RELATION, AGING), Nodes(RELATION, AGING)
     state = State()
     for batch in map(as_batch, batches(kept, sizes)):
@@ -256,7 +256,7 @@ def test_texts_without_letters_or_digits_are_not_remembered() -> None:
 
 
 def test_a_remembered_hash_without_a_node_gets_no_fingerprint() -> None:
-    """This holds even if its text now has a signature; another content hash with it gets a root."""
+    """The text may now have a signature, with which another content hash becomes a root."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(

@@ -382,7 +382,7 @@ async def test_shutdown_assigns_accepted_articles_and_releases_the_forest() -> N
 async def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
-    """This holds even if the thread has other work pending."""
+    """The thread may still have other work to do."""
     monkeypatch.setattr(module, "_FIRST_ATTEMPT_S", 0.05)
     forest, looking, may_proceed = Forest(), threading.Event(), threading.Event()
 
@@ -399,7 +399,7 @@ async def test_a_forest_released_at_shutdown_is_not_retaken(
     await asyncio.sleep(0.02)
     may_proceed.set()
     await closing
-    # This is long enough for several attempts to open the forest.
+    # The pause is long enough for several attempts to open the forest.
     await asyncio.sleep(0.05)
     assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
 

@@ -82,7 +82,7 @@ async def test_head_body_and_idle_timeouts_differ() -> None:
         answers = []
         for _ in range(2):
             writer.write(HEAD + BODY + b"ab")
-            # This is longer than the time limit for a request's head.
+            # The pause is longer than the time limit for a request's head.
             await asyncio.sleep(0.4)
             writer.write(b"cd")
             answers.append((await asyncio.wait_for(reader.readuntil(b"abcd"), timeout=30))[:12])

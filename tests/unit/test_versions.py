@@ -39,7 +39,7 @@ def joined(*args: Any, **named: Any) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_updated_page_stays_one_story(seed: int) -> None:
-    """This holds as long as 30 % of the first version is left."""
+    """At least 30 % of the first version must be left."""
     story = words(1_000, seed)
     # Each version replaces 50 of 300 words.
     versions = [story[at : at + 300] for at in range(0, 400, 50)]
@@ -76,7 +76,7 @@ def test_different_figures_do_not_separate_versions() -> None:
 
 
 def test_a_story_outlives_its_expired_versions() -> None:
-    """This holds as long as a later version with the same root is live."""
+    """A later version with the same root must still be live."""
     story = words(1_000, 2)
     versions = [story[at : at + 300] for at in (0, 100, 180, 200)]
     assert joined(versions, [PAGE] * 4, days=[0, 0, 4, 8]) == [0] * 4

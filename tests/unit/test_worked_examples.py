@@ -155,7 +155,7 @@ def test_the_cat_example_has_the_published_features() -> None:
 def test_cats_are_nearer_to_cats_than_to_ice_cream(
     features: Callable[[str], Collection[str]], width: int | str, token_hash: TokenHash
 ) -> None:
-    """This holds for all features and hashes, at the width of the hash and at the width of fingerprints."""
+    """All features and hashes are tested, at the width of the hash and at the width of fingerprints."""
 
     bits, function = (64, token_hash.of_bytes) if width == 64 else (token_hash.bits, token_hash.function)
     mat, other_mat, ice = (

@@ -24,7 +24,7 @@ LONG = "and a text that is long enough to be told from others"
 
 
 class Result:
-    """The exit code and the output of a run of the command."""
+    """The exit code and the output with which the command ended."""
 
     def __init__(self, code: int, out: bytes, err: bytes) -> None:
         self.code, self.out, self.err = code, out.decode(), err.decode()

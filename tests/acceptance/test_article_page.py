@@ -132,7 +132,7 @@ def test_a_link_compares_a_version_with_the_article(site: SampleSite, visit: Vis
     assert page.get_by_text(words["only in A"]).is_visible()
     marks = page.locator(".text del, .text ins")
     assert marks.count()
-    # Without the other article's passages, the marked text equals the article's, except for white space.
+    # Without the other article's passages, the marked text equals the article's text except for spaces.
     whole = {
         without: page.locator(".text").evaluate(
             """(box, without) => [...box.childNodes]
@@ -142,7 +142,7 @@ def test_a_link_compares_a_version_with_the_article(site: SampleSite, visit: Vis
         for without in ("INS", "DEL")
     }
     assert "".join(text.split()) in ["".join(each.split()) for each in whole.values()]
-    # The page gives the reason in words and figures.
+    # The page explains, in words and figures, why the two articles are one story.
     page.get_by_text(words["alone"]).click()
     assert page.locator(".facts dd").count() >= 3
     assert re.search(r"\d%", page.locator(".facts").inner_text())
@@ -160,9 +160,9 @@ def test_any_two_articles_can_be_compared(site: SampleSite, visit: Visit) -> Non
     with page.expect_navigation():
         page.get_by_role("button", name=words["choose"]).click()
     assert page.locator(".side .source").all_inner_texts() == [sources[1], sources[3]]
-    # The search is kept.
+    # The page keeps the search words.
     assert page.get_by_role("searchbox").input_value() == "the"
-    # Any article can be chosen by the address of its page, even one that belongs to another story.
+    # Any article can be chosen by the address of its page, even an article of another story.
     one, other = site.largest
     page.goto(f"{site.address}/article?id={other}")
     elsewhere = page.url

@@ -1,4 +1,4 @@
-"""An editor at work in a real browser, with and without scripts, and at the command line."""
+"""Editing stories in a real browser, with and without scripts, and at the command line."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def desk(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
             yield site
 
 
-def test_an_editor_merges_two_stories_and_undoes_it(
+def test_an_editor_merges_two_stories_and_undoes_the_merge(
     desk: SampleSite, browser: Browser, window: tuple[str, str], tmp_path: Path
 ) -> None:
     size, language = window

@@ -28,7 +28,7 @@ SENTENCES = [
     for draw in [Random(32)]
     for number in range(60)
 ]
-# All are near SECOND. THIRD may join the cluster of FIRST although it is not near FIRST; FOURTH may not.
+# All are near SECOND. THIRD is not near FIRST, but may join the cluster of FIRST; FOURTH may not.
 FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 3, 4, 7))
 
 
@@ -68,7 +68,7 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
 
 @pytest.fixture
 def explain(online: Run) -> Callable[..., Any]:
-    """Return the explanation of two ids as JSON."""
+    """Return the explanation for two articles as JSON."""
 
     def explain(one: str, other: str, index: str, forest: str, *options: object) -> Any:
         arguments = ["explain", one, other, "--index", index, "--forest", forest, *options]
@@ -240,7 +240,7 @@ def test_clusters_that_contradict_the_comparison_are_explained(
 
 
 PAGE = "https://news.example/2026/11/ferry"
-# Each has most of the version before it; v3 has half of v1. Neither v2 nor v3 resembles v1 enough to be near.
+# Each has most of the previous version; v3 has half of v1. Neither v2 nor v3 resembles v1 enough to be near.
 VERSIONS = [" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 9)]
 
 
@@ -253,7 +253,7 @@ def test_explain_names_versions_of_an_article(online: Run, feed: Any, explain: A
     for one, other in (("v1", "v2"), ("v2", "v1"), ("v3", "v1")):
         found = explain(one, other, index, forest)
         assert (found["outcome"], found["comparison"]["rule"]) == ("together", "version")
-    # v3 joined as a version of v2, the latest version, not of v1.
+    # v3 joined as a version of v2, which was then the latest version, and not of v1.
     assert found["one"]["neighbour"]["article"] == "v2"
     assert [found["one"][each]["way"] for each in ("neighbour", "to_root")] == ["address"] * 2
     people = online("explain", "v3", "v1", "--index", index, "--forest", forest)
@@ -261,7 +261,7 @@ def test_explain_names_versions_of_an_article(online: Run, feed: Any, explain: A
     assert "They have the same address or id, and the later text has enough of the earlier one" in words
     assert "it may join as a version of its article" in words
     assert "it may not join" not in words
-    # "late" has half of v1, but an unrelated text ("x") had replaced the article at their address.
+    # "late" has half of v1, but an unrelated text ("x") had replaced the article at this address.
     assert explain("v1", "late", index, forest)["outcome"] == "unexplained"
 
 
@@ -330,7 +330,7 @@ def test_explanations_agree_with_clusters(es: Elasticsearch, feed: Any) -> None:
         articles, comparison = [found.one, found.other], found.comparison
         earlier, later = sorted(articles, key=lambda each: each.order)
         assert found.same_cluster == (earlier.root == later.root)
-        # `to_root` and `neighbour` are None where an update has replaced the text.
+        # `to_root` and `neighbour` are None if an update has replaced the text.
         leaves = [each for each in articles if each.fingerprint not in {None, each.root}]
         for known in (each for leaf in leaves for each in (leaf.to_root, leaf.neighbour) if each is not None):
             assert known.way is not None, leaves
@@ -393,7 +393,7 @@ def test_explain_reports_other_profiles_and_texts(es: Elasticsearch, feed: Any, 
 def test_explain_reports_articles_that_stay_without_fingerprint(online: Run, feed: Any, explain: Any) -> None:
     """When the article arrived, an override made all but one word boilerplate; the override is gone now."""
     notice = "No part of this article may be copied without the consent of its publisher."
-    # Thanks to "Photo", the content hash is remembered; in `verified`, it would become the fingerprint.
+    # Because of "Photo", the content hash is remembered; in `verified`, "Photo" would become the fingerprint.
     index, forest = feed(
         {"notice": f"{notice}\n\nPhoto", "only": notice, "a": FIRST},
         profile=CLASSIC,

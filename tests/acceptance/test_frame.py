@@ -81,7 +81,7 @@ def test_the_language_is_switched_and_kept(
         assert page.url == before
         assert page.locator("h3").all_inner_texts() == titles
         assert page.locator("html").get_attribute("lang") != language
-        # An article is marked with its own language, not with the interface's.
+        # An article is marked with its own language, not with the language of the interface.
         is_chinese = re.search("[一-龥]", titles[0])
         assert page.locator(".text").get_attribute("lang") == ("zh" if is_chinese else "")
         page.goto(site.address)

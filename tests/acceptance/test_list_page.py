@@ -222,7 +222,7 @@ def test_a_source_is_found_by_part_of_its_name(site: Site, visitor: Visitor) -> 
     assert visitor.totals[1] == sum(each["_source"]["source"] == chosen for each in ARTICLES)
 
 
-def test_hours_narrow_the_list(site: Site, visitor: Visitor) -> None:
+def test_a_time_range_narrows_the_list(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     visitor.unfold("folded")
@@ -236,7 +236,7 @@ def test_hours_narrow_the_list(site: Site, visitor: Visitor) -> None:
     assert 0 < inside < len(times)
     assert visitor.totals[1] == inside
     visitor.unfold("folded")
-    # The form keeps the hours, also in the other layout.
+    # The form keeps the hours, even in the other layout.
     assert page.locator("[name=until_time]").input_value() == until[11:16]
     visitor.follow(".totals a")
     assert visitor.parameters["since"] == [since[:16]]

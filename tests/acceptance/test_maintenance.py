@@ -94,7 +94,7 @@ def test_verify_repairs_a_missing_node(
     assert (left.code, left.json["violations"]) == (1, {"other_profile": 1})
 
 
-# A log deletes expired nodes with the document that contains them: see `tests/integration/test_log.py`.
+# In a log, expired nodes are deleted together with their document: see `tests/integration/test_log.py`.
 @pytest.mark.parametrize("lookup", ["search"])
 def test_expire_deletes_expired_nodes(online: Run, run: Run, es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed

@@ -96,7 +96,7 @@ def test_edited_reprints_join_a_cluster_only_within_its_retention(run: Run) -> N
     )
 
 
-def test_feed_dates_are_parsed_and_others_counted(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_rss_dates_are_parsed_and_odd_dates_counted(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     def errors_of(*dates: object) -> str:
         articles = [{"id": str(n), "text": "the very same text", "at": date} for n, date in enumerate(dates)]
         lines = "".join(json.dumps(article) + "\n" for article in articles)
@@ -120,7 +120,7 @@ def test_fingerprint_prints_the_representatives_of_a_text(run: Run) -> None:
     sentences = ["short one", "the ferry line has ordered four electric ships for its crossing"]
     assert [each["passage"] for each in shown["representatives"]] == [*sentences, None]
     assert len(shown["fingerprint"]) == 32
-    # Two keys for each sentence, and one for the minhash.
+    # There are two keys for each sentence, and one for the minhash.
     assert len(shown["bands"]) == 5
     shown = run("fingerprint", "--json", "--profile", "classic", stdin=text).json
     assert [each["passage"] for each in shown["representatives"]] == sentences[1:]
@@ -353,7 +353,7 @@ def test_fingerprint_uses_the_weights_computed_from_articles(run: Run, tmp_path:
     assert (made.code, made.out) == (0, "")
     assert "4 read, 4 counted, 0 failed, 3 words, median weight 0.510826" in made.err
     table = json.loads((tmp_path / "weights.json").read_text())
-    # ln(5/3) twice, and ln(5/2).
+    # Two weights are ln(5/3), and one is ln(5/2).
     assert table == {
         "default": 0.510826,
         "articles": 4,

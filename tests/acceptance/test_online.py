@@ -131,12 +131,12 @@ def test_a_second_process_waits_for_the_forest(
         env=os.environ,
     )
     assert first.stdin is not None
-    # More than one batch, so that the process acquires the forest and then waits for input.
+    # Send more than one batch, so that the process acquires the forest and then waits for input.
     many = lines(*({"id": f"a{n}", "text": f"{LONG} {n} {n * n} {n**3}"} for n in range(1_001)))
     first.stdin.write(many)
     first.stdin.flush()
     deadline = time.monotonic() + 60
-    # 404: there is no forest or lease yet; 503: its index is being created.
+    # 404 means that there is no forest or lease yet; 503 means that the index is being created.
     quiet = es.options(ignore_status=[404, 503])
     while not quiet.get(index=forest, id=LEASE_ID).body.get("found"):
         assert time.monotonic() < deadline
@@ -168,7 +168,7 @@ def test_an_interrupted_index_command_can_be_run_again(
     online("setup", whole)
     online("setup", broken)
     online("index", file, "--index", whole, "--forest", forests[0])
-    # Where tests run in the background, SIGINT is ignored until a handler is set.
+    # If tests run in the background, SIGINT is ignored until a handler is set.
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
     feed = [sys.executable, "-c", program, "index", "-", "--index", broken, "--forest", forests[1]]
@@ -208,7 +208,7 @@ def test_an_interrupted_index_command_can_be_run_again(
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["server responds", "server hangs"])
 @pytest.mark.parametrize(
-    ("command", "request_of_it", "number"),
+    ("command", "paused_request", "number"),
     [
         ("adopt", b"_bulk", signal.SIGINT),
         ("learn --index", b"/_pit", signal.SIGTERM),
@@ -222,7 +222,7 @@ def test_commands_exit_soon_after_a_signal(
     elasticsearch_url: str,
     index_name: Names,
     command: str,
-    request_of_it: bytes,
+    paused_request: bytes,
     hangs: bool,
     number: int,
 ) -> None:
@@ -235,7 +235,7 @@ def test_commands_exit_soon_after_a_signal(
         online("adopt", index, "--forest", forest)
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from esdedup.cli import main; main()"
-    with pausing(elasticsearch_url, request_of_it, pauses=hangs) as server:
+    with pausing(elasticsearch_url, paused_request, pauses=hangs) as server:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-c", program, *command.split()),
@@ -251,7 +251,7 @@ def test_commands_exit_soon_after_a_signal(
         try:
             assert server.seen.wait(60)
             process.send_signal(number)
-            # Two seconds, doubled for a busy machine.
+            # The limit is two seconds, doubled for a busy machine.
             _, error = process.communicate(timeout=4)
         finally:
             process.kill()

@@ -91,7 +91,7 @@ def ask(online: Run, names: tuple[str, str]) -> Ask:
         (["--no-dedup"], ["d", "c", "b", "a"]),
         (["--no-dedup", "--size", 3, "--page", 2], ["a"]),
         (["--sort", "newest"], ["d", "c"]),
-        # The titles of "a" and "b" are this word alone, and the text of "a" is one word shorter.
+        # The titles of "a" and "b" consist of this word alone, and the text of "a" is one word shorter.
         (["--sort", "relevance", "--query", "ferry"], ["a"]),
         (["--sort", "relevance", "--query", "ferry", "--head", "newest"], ["c"]),
         (["--sort", "newest", "--query", "ferry", "--head", "best"], ["a"]),

@@ -37,7 +37,7 @@ ARTICLES = [
     {"id": "notice", "url": "https://news.example/3", "text": NOTICE},
     {"id": "ferry", "url": "https://news.example/1", "text": f"The ferry sails again. {NOTICE}"},
     {"id": "goats", "url": "https://goats.example/2", "text": f"Three goats found. {NOTICE}"},
-    # A slightly different text: an equal one would be a copy of the first article.
+    # This text differs slightly, because an equal text would be a copy of the first article.
     {"id": "law", "url": "https://www.law.example/4", "text": f"{NOTICE} Ltd."},
 ]
 
@@ -48,7 +48,7 @@ def roots(done: Result) -> dict[str, str | None]:
 
 
 def is_emptied(text: Any) -> bool:
-    """Return whether all of a text is left out."""
+    """Return whether a whole text is left out."""
     return bool(text["left_out"]["letters"] == text["left_out"]["of_letters"])
 
 
@@ -125,7 +125,7 @@ def texts(left_out: Any) -> list[str]:
     return [span["text"] for span in left_out["spans"]]
 
 
-def test_explain_uses_the_signatures_that_decided_the_roots(online: Run, fed: tuple[str, str]) -> None:
+def test_explain_uses_the_signatures_that_determined_the_roots(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
     options = ("--index", index, "--forest", forest)
     found = online("explain", "early", "late", *options, "--json").json
@@ -141,7 +141,7 @@ def test_explain_uses_the_signatures_that_decided_the_roots(online: Run, fed: tu
         [f"{MENU}\n\n{MAIL}", RIGHTS],
         [VALLEY_RIGHTS],
     )
-    # Signatures computed now would be equal; by the stored ones, the later article is an excerpt.
+    # Signatures computed now would be equal. By the stored signatures, the later article is an excerpt.
     assert (found["outcome"], found["same_cluster"], compared["rule"]) == ("together", True, "excerpt")
     assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
     people = online("explain", "early", "late", *options).out

@@ -84,7 +84,7 @@ def get(address: str, **parameters: Any) -> Any:
         return json.load(answer)
 
 
-def test_search_sort_paginate_and_follow_a_similar_article(site: str, page: Page) -> None:
+def test_a_visitor_sorts_paginates_and_opens_a_similar_article(site: str, page: Page) -> None:
     page.goto(site)
     total = page.locator(".totals strong").nth(1).inner_text()
     assert int(total.replace(",", "")) == len(ARTICLES) + len(ODD)
@@ -131,7 +131,7 @@ def test_search_sort_paginate_and_follow_a_similar_article(site: str, page: Page
         target.click()
     assert page.url != here
     assert page.url.endswith(str(address))
-    # The first article is listed among the similar articles of the second.
+    # The first article is listed among the similar articles of the second article.
     links = get(
         f"{site}/api/v1/similar",
         id=urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)["id"][0],
@@ -338,7 +338,7 @@ def test_queries_without_letters_find_nothing(site: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/feed.rss", "/api/v1/list", "/static/pages.js"])
-def test_head_answers_like_get_without_a_body(site: str, path: str) -> None:
+def test_head_responses_equal_get_responses_without_a_body(site: str, path: str) -> None:
     request = urllib.request.Request(site + path, method="HEAD")
     with urllib.request.urlopen(request) as head, urllib.request.urlopen(site + path) as get:
         assert (head.status, head.read()) == (200, b"")

@@ -1,4 +1,4 @@
-"""`esdedup plan`."""
+"""The command `esdedup plan`, as a user runs it."""
 
 import json
 from pathlib import Path

@@ -31,7 +31,7 @@ def test_duplicates_are_found_and_look_alikes_kept_apart(
     recall: float,
     f1: float,
 ) -> None:
-    """The floors are slightly below the measured scores, to catch unintended losses of quality."""
+    """The minimum scores are slightly below the measured scores, to catch unintended losses of quality."""
     data = shared / "data"
     given = () if profile == "verified" else ("--profile", profile)
     assert run("cluster", str(data / f"{name}.jsonl"), *given, "--output", "roots.jsonl").code == 0

@@ -1,4 +1,4 @@
-"""`esdedup sidecar` as operators run it."""
+"""The command `esdedup sidecar`, as operators run it."""
 
 import http.client
 import http.server
@@ -140,7 +140,7 @@ def test_the_sidecar_serves_tls(elasticsearch: str, tmp_path: Path) -> None:
             http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=trusting)
         ) as connection:
             assert get(connection, "/healthz")[0] == 200
-        # The library accepts the certificate only if it trusts this authority. The response is 503, because
+        # The library accepts the certificate only if `trusting` names it. The response is 503, because
         # this sidecar owns no forest.
         url = f"https://{host}:{port}"
         with pytest.raises(SidecarUnavailable, match="503 "):

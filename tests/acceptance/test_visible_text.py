@@ -42,7 +42,7 @@ SAME = [
     "<script><!--<script></script>a</script><p>b",
     "3 < 5 and 7 > 6<p>a < b &lt;b&gt;",
 ]
-# Markup whose visible text differs from a browser's: the expected text, and the reason.
+# Markup whose visible text differs from the text in a browser, with the expected text and the reason.
 OTHER = {
     "<select><option>April</select>c": ("c", "options are not part of an article"),
     "<noscript><p>Turn scripts on</p></noscript>c": ("c", "readers have scripts enabled"),

@@ -1,4 +1,4 @@
-"""Versions of an article, and copies after the retention, in Elasticsearch."""
+"""Versions of an article, and copies that arrive after the retention, with a real server."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,19 +23,19 @@ def test_versions_join_live_stories(es: Elasticsearch, index_name: Names, lookup
     date = "2026-01-01"
     actions: list[dict[str, Any]] = [
         {"_id": "1", "url": PAGE, "text": versions[0], "published_at": date},
-        # A crawler's article has another id; an update has no address.
+        # A crawler stores each version under another id; an update has no address.
         {"_id": "2", "url": PAGE, "text": versions[1], "published_at": date},
         {"_op_type": "update", "_id": "2", "doc": {"text": versions[2], "published_at": date}},
         {"_id": "3", "url": PAGE, "text": versions[3], "published_at": date},
         {"_id": "elsewhere", "url": f"{PAGE}-2", "text": versions[3] + " indeed", "published_at": date},
-        # These are not versions, since unrelated texts have their address. Nor are they near each other,
-        # although one might join another.
+        # These articles are not versions of each other, since an unrelated text has the same address. Their
+        # texts are not near each other, either.
         *({"_id": f"{at}", "url": f"{PAGE}-3", "text": text, "published_at": date} for at, text in others),
         {"_id": "march", "url": PAGE, "text": versions[0], "published_at": "2026-03-01"},
     ]
     maintenance = Maintenance(es, forest=forest)
     for number, batch in enumerate([actions[:1], actions[1:2], actions[2:3], actions[3:-1], actions[-1:]]):
-        # Each batch has a new owner, which knows only the forest.
+        # Each batch has a new owner, which knows only the stored forest.
         with Dedup(es, forest=forest, retention=timedelta(days=7), **lookup) as dedup:
             dedup.setup(index)
             helpers.bulk(

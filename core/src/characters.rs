@@ -57,7 +57,7 @@ pub struct Point(u32);
 impl Point {
     /// The end of each text.
     pub const END: Point = Point::new(SEPARATOR, HARD_END | SPACE | 5 << TOKEN_SHIFT);
-    // Entries in the table of forms that are not forms. They differ from all forms, since no class has all bits set.
+    // Markers in the table of forms. They differ from all forms, since no class has all bits set.
     const CONTEXTUAL: Point = Point(u32::MAX);
     const DROPPED: Point = Point(u32::MAX - 1);
 

@@ -2,9 +2,9 @@
 //!
 //! Asides are numbers around an article that differ between its copies, such as counters (`17 views`), times of
 //! updates, picture numbers and telephone numbers. A number is an aside if it is in a short line that is neither
-//! prose nor in a table, unless a label with a colon precedes it; if it is after the last sentence, with a word or
-//! two; after an ellipsis; in square brackets; or next to a known label. Times of day are not figures either, because
-//! their notations vary.
+//! prose nor in a table, unless a label with a colon precedes it; if it stands after the last sentence with only a word
+//! or two; if it follows an ellipsis; if it is in square brackets; or if it is next to a known label. Times of day are
+//! not figures either, because their notations vary.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -33,8 +33,8 @@ const ID_DIGITS: usize = 7;
 // (BRACKET_CHARACTERS).
 const BRACKET_SIGNS: usize = 4;
 const BRACKET_CHARACTERS: usize = 24;
-// Characters other than spaces that may be between a label and its number (`阅读量：17`, `Ad no. 17`), and between a
-// number and its label (`17次阅读`).
+// Characters other than spaces that may be between a label and its number (BETWEEN: `阅读量：17`, `Ad no. 17`), or
+// between a number and its label (COUNTED: `17次阅读`).
 const BETWEEN: [char; 8] = [':', '(', '.', '-', '+', '#', '量', '数'];
 const COUNTED: [char; 8] = ['次', '件', '条', '万', '回', '개', '건', '회'];
 

@@ -10,8 +10,8 @@ use super::site_pages::COLUMNS as SITE_COLUMNS;
 
 /// The number of contexts stored for a passage. With one more context, the passage becomes boilerplate of its site.
 pub const MOST_CONTEXTS: usize = 4;
-/// The columns for a passage that was seen again: the columns of `SitePages`, then the pages of its contexts, 0 for
-/// an unused entry.
+/// The number of columns for a passage that was seen again: first the columns of `SitePages`, then the pages of its
+/// contexts, 0 for an unused entry.
 pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
 /// Tables with 64-bit keys. The first number of an entry is a page, which decides when the entry becomes outdated.

@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::characters::FIRST_WIDE;
 use crate::hashing::{BASE, mixed, murmur128, word};
 
-/// The number of marks of a page. Without the mark of a given passage, at least two are left.
+/// The number of marks of a page. Without the mark of a given passage, at least two marks are left.
 pub const MARKS: usize = 3;
 /// The marks of a page, which represent its three longest passages that are not boilerplate; 0 for none.
 pub type Marks = [u32; MARKS];

@@ -76,7 +76,7 @@ impl<const C: usize> ShardedTable<C> {
         }
     }
 
-    /// Returns the shard of a hash. It depends on bits that the shard does not use to find the key.
+    /// Returns the shard of a hash. The choice depends on bits that the shard does not use to find the key.
     #[inline]
     fn shard(&self, hash: u64) -> usize {
         if self.shards.len() == 1 { 0 } else { (hash >> 48) as usize & ((1 << SHARD_BITS) - 1) }

@@ -14,7 +14,7 @@ use crate::hashing::word;
 /// A node or a content hash.
 #[derive(Clone, Copy, Debug)]
 pub enum Record<S> {
-    /// Only a root has links.
+    /// A node; only roots have links.
     Node {
         id: Id,
         root: Id,

@@ -12,7 +12,7 @@ from typing import Any
 from esdedup.fields import EditorialFields, Fields
 
 FILE = Path(__file__).parents[1] / "mappings" / "kibana.ndjson"
-# For an index that is set up for editors.
+# The file for an index that is set up for editors.
 EDITORIAL_FILE = FILE.with_name("kibana-editorial.ndjson")
 INDEX = "news"
 FIELDS = Fields()
@@ -241,7 +241,7 @@ def _terms(field: str, size: int, label: str) -> Column:
 
 
 def written(fields: Fields = FIELDS) -> str:
-    """Return the text of a file, with one object per line."""
+    """Return the file's text, with one saved object per line."""
     text = "".join(f"{json.dumps(each)}\n" for each in saved_objects())
     return text.replace(FIELDS.cluster, fields.cluster)
 

@@ -50,7 +50,7 @@ class Metric(NamedTuple):
     name: str
     type: str
     labels: tuple[str, ...]
-    # The values of the metric's label; empty if it has none.
+    # The values of the metric's label; empty if the metric has no label.
     values: tuple[str, ...]
     text: str
 

@@ -108,7 +108,7 @@ def draw_simhash() -> Iterator[str]:
     words, width, left, step = ["ferry", "runs", "again", "monday"], 16, 120, 34
     sums = signed_sums([(word, 1) for word in words], width=width)
     whole = simhash([(word, 1) for word in words], width=width)
-    yield text(16, 30, "Each word has a hash. In its column, a 1 counts +1 and a 0 counts −1.")
+    yield text(16, 30, "Each word has a hash. In each column, a 1 counts +1 and a 0 counts −1.")
     for row, word in enumerate(words):
         y = 62 + 28 * row
         yield text(16, y, word)
@@ -128,7 +128,7 @@ def draw_simhash() -> Iterator[str]:
     yield text(
         16,
         y + 72,
-        "Where most words agree, adding or removing one changes nothing: so texts that share most",
+        "Where most words agree, adding or removing a word changes nothing: so texts that share most",
         fill=GREY,
     )
     yield text(
@@ -137,7 +137,7 @@ def draw_simhash() -> Iterator[str]:
 
 
 def simhashes() -> tuple[int, int]:
-    """Return the simhashes of the two sentences."""
+    """Return the simhashes of `SENTENCE` and `EDITED`."""
     found = explain(SENTENCE, EDITED)
     one, other = (int(each.representatives[0].simhash, 16) for each in (found.one, found.other))
     return one, other
@@ -206,7 +206,7 @@ def roots(texts: list[str]) -> list[int]:
 
 
 def draw_chain() -> Iterator[str]:
-    """Draw how much each version resembles the previous version, and the first."""
+    """Draw how much each version resembles the previous version and the first version."""
     texts = versions()
     belongs = roots(texts)
     left, bottom, wide, high = 60, 270, 88, 210
@@ -243,11 +243,13 @@ def draw_chain() -> Iterator[str]:
             yield line(x1, y1, x2, y2, stroke=colour)
         for x1, y1 in places:
             yield f'<circle cx="{x1:g}" cy="{y1:g}" r="3.5" fill="{colour}"/>'
-    yield text(left + wide * 8 - 4, 52, "resemblance to the previous one", size=12, fill=GREY, anchor="end")
+    yield text(
+        left + wide * 8 - 4, 52, "resemblance to the previous version", size=12, fill=GREY, anchor="end"
+    )
     yield text(
         points["root"][-1][0] + 34,
         points["root"][-1][1] - 12,
-        "to the first",
+        "to the first version",
         size=12,
         fill=BLUE,
         anchor="end",

@@ -25,7 +25,7 @@ from esdedup.sidecar.app import OPENAPI_PATH, assemble
 from esdedup.sidecar.settings import Settings
 from esdedup.web.app import create_app
 
-# In the order of the page. Names that are in no group are divided into results, errors and further names.
+# The sections of the page, in order. All other names are divided into results, errors and further names.
 GROUPS = {
     "Feeding": ("Dedup", "AsyncDedup", "Adoption", "AdoptionIntoCopies", "Migration"),
     "Reading": ("Reader", "AsyncReader"),

@@ -74,7 +74,7 @@ def pages(url: str) -> Iterator[str]:
 
 
 def story(reader: Reader, words: str) -> tuple[str, str]:
-    """Return two ids from the largest story with some words: its first article and another version."""
+    """Return two ids from the largest story with the given words: its first article and another version."""
     query = reader.search_query(INDEX, words)
     row = reader.list(INDEX, query=query, sort="similar-desc", size=1).rows[0]
     versions = [each.article for each in reader.versions(INDEX, row.id).versions]

@@ -23,8 +23,8 @@ from esdedup.reading.results import FullArticle, Page, SimilarPage
 from esdedup.reading.scope import CheckedIndex, IndexName, Scope
 from esdedup.sites import site_fields, site_of
 
-ArticleId = Annotated[str, "The article's id; if several indices have it, the last to arrive is used."]
-InIndex = Annotated[str | None, "The index to read the article from, if several have that id."]
+ArticleId = Annotated[str, "The article's id; if several articles have it, the last to arrive is used."]
+InIndex = Annotated[str | None, "The index to read the article from, if several contain that id."]
 
 _Page = TypeVar("_Page", Page, SimilarPage)
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
@@ -93,7 +93,7 @@ def find_article(
 def _hits_by_id(
     index: str, article_id: str, body: Query, *, in_index: str | None = None
 ) -> Requests[list[queries.Hit]]:
-    """Return the hits of a search for an id, in one index if given; raise `ArticleNotFound` if none."""
+    """Return the hits for an id, in one index if given; raise `ArticleNotFound` if there are none."""
     if not article_id:
         raise SettingError("the id of the article is empty")
     (answer,) = yield from search(index, body)
@@ -113,9 +113,9 @@ def one_article(
     has_text: bool = False,
     further: Sequence[str] = (),
 ) -> Query:
-    """Return the search for the article with an id, or if several have it, for the last to arrive.
+    """Return the search for the article with the given id; if several have it, for the last to arrive.
 
-    Its text, which may be long, and `further` fields are read only with `has_text`.
+    The article's text, which may be long, and `further` fields are read only with `has_text`.
     """
     whole = dict.fromkeys(
         (*queries.fields_read(fields), *queries.with_text(fields), *site_fields(fields), *further)
@@ -162,7 +162,7 @@ class StoredText:
     signature: bytes
     profile: str | None
     seq: int | None
-    # The forest's time at its arrival, milliseconds since 1970.
+    # The forest's watermark when the article arrived, in milliseconds since 1970.
     seen_ms: int | None
     # Other indices behind the same name that have an older article with that id.
     also_in: tuple[str, ...] = ()
@@ -171,9 +171,9 @@ class StoredText:
 def text_by_id(
     index: str, article_id: str, *, fields: Fields, in_index: str | None = None
 ) -> Requests[StoredText]:
-    """Read the article with an id and its text; if several indices have it, the last to arrive."""
+    """Read the article with the given id, and its text; if several articles have it, the last to arrive."""
     refuse_surrogates(article_id, name=article_id)
-    # The articles of all indices, the last to arrive first.
+    # Search all indices; the last article to arrive comes first.
     body = one_article(article_id, fields=fields) | {"size": queries.MAX_NAMESAKES, **_with_record(fields)}
     hits = yield from _hits_by_id(index, article_id, body, in_index=in_index)
     also_in = tuple(hit["_index"] for hit in hits[1:])
@@ -183,7 +183,7 @@ def text_by_id(
 def text_by_fingerprint(
     index: str, fingerprints: Sequence[str], *, fields: Fields
 ) -> Requests[StoredText | None]:
-    """Read the first article to arrive with any of the fingerprints; None if there is none."""
+    """Read the first article that arrived with any of the fingerprints; return None if there is none."""
     body = {
         "query": {"terms": {fields.fingerprint: list(fingerprints)}},
         "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],

@@ -1,4 +1,4 @@
-"""Pages of similar articles: of a cluster, with a given fingerprint, or like a given text.
+"""Pages of similar articles: in a cluster, with a given fingerprint, or similar to a given text.
 
 The given text need not be indexed: it is assigned to a cluster like an arriving article.
 """
@@ -41,13 +41,13 @@ class Similarity:
     def __init__(self, profile: Profile | None, signature: bytes) -> None:
         """Compare with a signature; if it is empty or its profile is None, nothing is compared."""
         self._profile = profile
-        # Computed once: it is compared with the label of each article.
+        # The profile's label, computed once, to compare with the label of each article.
         self._label = None if profile is None else profile.label
         self._signature = signature
 
     @classmethod
     def to(cls, hit: Hit, fields: Fields) -> "Similarity":
-        """Compare with the article of a hit, unless this version does not know its profile."""
+        """Compare with the article of a hit, unless this version of esdedup does not know its profile."""
         label = value_of(hit["_source"], f"{fields.dedup}.profile")
         profile = profile_labelled(label) if isinstance(label, str) else None
         return cls(profile, signature_of(hit["_source"], fields))
@@ -62,7 +62,7 @@ class Similarity:
     def most_different(self, hits: list[Hit], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
         """Return the hit whose text differs most, and its similarity; None if no hit can be compared."""
         measured = [pair for pair in zip(hits, self.measures(hits, fields), strict=True) if pair[1]]
-        # All measures have the same profile, so they are all resemblances or all distances.
+        # All measures use the same profile, so they are all resemblances or all distances.
         return min(
             measured,
             key=lambda pair: pair[1].get("resemblance", 0.0) - pair[1].get("distance_bits", 0),
@@ -118,7 +118,7 @@ class ForestScope(Scope):
 
     @property
     def forest(self) -> str:
-        """The forest that is read."""
+        """The name of the forest that is read."""
         return DEFAULT_FOREST if self.given_forest is None else self.given_forest
 
     def of_index(self, index: str) -> Requests["ForestScope"]:
@@ -142,11 +142,11 @@ def cluster(
     """Return the articles of a cluster, newest first.
 
     Args:
-        root: The cluster's root, or a root from before a migration or an edit, which stands for the cluster
-            that now has most of its articles.
+        root: The cluster's root, or a root from before a migration or an edit; such a root stands for the
+            cluster that now has most of its articles.
 
     Returns:
-        A page without articles if none has this root. Similarity is not computed.
+        A page without articles if no article has this root. Similarity is not computed.
     """
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("root", root)
@@ -210,16 +210,16 @@ def with_fingerprint(
     size: PageSize = 20,
     after: After = None,
 ) -> Requests[SimilarPage]:
-    """Return the articles with a fingerprint, that is, with the same text, newest first.
+    """Return the articles with the given fingerprint, that is, with the same text, newest first.
 
-    They are in one cluster, unless the node of the text had expired before the text arrived again, or
-    they belong to several forests.
+    These articles are in one cluster, unless they belong to several forests, or the node of the text had
+    expired before the text arrived again.
 
     Args:
         fingerprint: The fingerprint as stored in the articles, which is also the id of their node.
 
     Returns:
-        A page without articles if none has this fingerprint. Similarity is not computed.
+        A page without articles if no article has this fingerprint. Similarity is not computed.
     """
     paging = Paging(page=page, size=size, after=after, source_includes=source_includes)
     queries.check_term("fingerprint", fingerprint)
@@ -280,10 +280,10 @@ def similar_to_text(
 
     Args:
         text: Any text, indexed or not.
-        site: The site that it comes from, as a name or an address; the site's boilerplate is left out.
+        site: The text's site, as a name or an address; the site's boilerplate is left out.
 
     Returns:
-        A page whose root is None if the text would start a cluster of its own, or would get no
+        A page of that cluster. Its root is None if the text would start a new cluster, or would get no
         fingerprint.
 
     Raises:
@@ -339,7 +339,7 @@ def left_out_of_text(
 
     Args:
         text: Any text, indexed or not, with or without markup.
-        site: The site that it comes from, as a name or an address; the site's boilerplate is left out.
+        site: The text's site, as a name or an address; the site's boilerplate is left out.
         is_fresh: Update the copy first; if False, use it as it is.
 
     Raises:

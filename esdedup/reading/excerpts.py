@@ -1,4 +1,4 @@
-"""Finds the clusters that quote a part of a story, and stories that are quoted; recognises placeholders."""
+"""Finds clusters that quote a part of a story, the story that a cluster quotes, and placeholders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ MAX_CLUSTERS_SHOWN = 20
 _MAX_COUNTED = 10_000
 # How many clusters each shard sends; the clusters shown and their counts are exact if no shard has more.
 _CLUSTERS_OF_A_SHARD = 200
-# How many articles' titles are read in a cluster; by default, an index returns at most 100.
+# How many titles are read in a cluster; by default, an index returns at most 100 top hits.
 _TITLES_READ = 100
 
 
@@ -27,7 +27,7 @@ def search_with_excerpts(
     part_of: str | None = None,
     has_part: str | None = None,
 ) -> Requests[tuple[list[Any], dict[str, Any]]]:
-    """Search, also for the excerpts of a root; return the results of `bodies`, and fields of `StoryPage`."""
+    """Run the searches `bodies`, and read a root's excerpts; return the results and fields of `StoryPage`."""
     fields = ready.fields
     story: dict[str, Any] = {"root": root, "not_set_up": ready.not_set_up}
     if root is None:
@@ -127,7 +127,7 @@ def _excerpts(answer: Any, fields: Fields) -> Excerpts:
 
 
 def whole_body(root: str, part_of: str | None, *, fields: Fields) -> Query:
-    """Return the search for the first article of the story that a root quotes: `part_of` or a later one."""
+    """Return the search for the first article of the story that a root quotes: `part_of`, or a later root."""
     by_root = {"field": fields.root, "size": _MAX_COUNTED, "execution_hint": "map"}
     return {
         "query": {"term": {fields.root: part_of} if part_of else {fields.has_part: root}},

@@ -1,4 +1,4 @@
-"""Explains why two texts are near each other or not, and two indexed articles are in one cluster or not."""
+"""Explains why two texts are near each other or not, and why two articles are in one cluster or not."""
 
 import dataclasses
 import functools
@@ -45,7 +45,7 @@ def explain(
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
 
-    Boilerplate is left out as in a new forest, which has learned none yet.
+    Boilerplate is left out as in a new forest, which has not learned any yet.
 
     Args:
         one: The first text, with or without markup; a `RawPage` adds its site, and its address or id.
@@ -85,7 +85,7 @@ def explain_articles(
         other_in_index: The index to read the second article from, if several indices have its id.
 
     Raises:
-        ArticleNotFound: No article has one of the ids.
+        ArticleNotFound: One of the articles does not exist.
         ArticleRejected: An article has no text.
         SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
     """
@@ -103,8 +103,8 @@ def explain_indexed(
 ) -> Requests[IndexedExplanation]:
     """Explain two articles, each given by its id and index (None means any index).
 
-    `profile` defaults to the one that they were fingerprinted with. `forest_missing` is the reason why the
-    forest must not be read, or None.
+    `profile` defaults to the profile that the articles were fingerprinted with. `forest_missing` is the
+    reason why the forest must not be read, or None.
     """
     ready = yield from scope.check(index)
     scope = yield from scope.of_index(index)
@@ -195,7 +195,7 @@ class _IndexExplainer:
         self._texts: dict[str, StoredText | None] = {}
 
     def compare(self, one: StoredText, other: StoredText, *, is_first_later: bool = False) -> Explanation:
-        """Compare two articles by the signatures with which they were assigned, if these are known."""
+        """Compare two articles by the signatures with which they were assigned, if known."""
         return self._explainer.explain(
             RawPage(one.text, one.site),
             RawPage(other.text, other.site),

@@ -23,7 +23,7 @@ _ORDER_OF_HEAD: dict[Head, queries.Order] = {
     "earliest": "oldest",
     "longest": "longest",
 }
-# For each sort, the order of articles that decides the order of rows, and the match that a row shows.
+# By sort: the order of articles that decides the order of rows, and the match shown. Default: `_NEWEST`.
 _RULES: dict[Sort, tuple[queries.Order, Head]] = {
     "relevance": ("relevance", "best"),
     "oldest": ("oldest", "earliest"),
@@ -35,7 +35,7 @@ SORTS_BY_COUNT = frozenset({"similar-desc", "similar-asc", "sources-desc", "risi
 MOST_SOURCES = 1_000
 """The maximum number of sources that are counted for a cluster."""
 ROOTS_IN_A_SEARCH = 60
-"""Multiplied by `MOST_SOURCES`, this stays below Elasticsearch's limit on buckets."""
+"""How many roots one search counts; times `MOST_SOURCES`, this is below Elasticsearch's limit on buckets."""
 
 # Queries that give every match the same score, or a meaningless one.
 _UNRANKED = frozenset(
@@ -153,7 +153,7 @@ class ListRequest:
         return self.paging.start(self._identity, is_endless=self.sort in SORTS_BY_TIME)
 
     def write(self, cursor: Cursor) -> str:
-        """Return a cursor of this list as text."""
+        """Return a cursor of this list as a string."""
         return cursor.write(self._identity)
 
     @property
@@ -234,7 +234,7 @@ def matching_roots(request: ListRequest, *, size: int, partitions: int | None = 
 
 
 def in_partitions(request: ListRequest, partitions: int | None) -> Query:
-    """Return the query for the matches in the first `partitions` of 256, or in all if it is None."""
+    """Return the query for the matches in the first `partitions` of 256 partitions (None means all)."""
     matching = request.articles
     if partitions is not None:
         matching["bool"]["filter"].append({"terms": {request.fields.partition: list(range(partitions))}})

@@ -47,9 +47,9 @@ def list_rows(
     Args:
         query: Any Elasticsearch query; None for all articles.
         sort: What decides a row's position: its best match (``relevance``), its newest or oldest match,
-            or a count: of similar articles, of sources, or (``rising``) of matching articles of the last 24
-            hours, by Elasticsearch's clock. Defaults to ``relevance`` if the query ranks articles (has
-            words, not only filters), else to ``newest``.
+            or a count: of similar articles, of sources, or (``rising``) of matching articles published in the
+            last 24 hours, by Elasticsearch's clock. Defaults to ``relevance`` if the query ranks articles
+            (has words, not only filters), else to ``newest``.
         head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
             original) or the ``longest``. Defaults to the match that decides the row's position, or
             to the newest in sorts by count.
@@ -161,7 +161,7 @@ def _first_count(request: ListRequest, *, is_colocated: bool) -> Requests[tuple[
 def _counted(
     request: ListRequest, result: SortResult, counter: "_RowCounter"
 ) -> Requests[tuple[tuple[Row, ...], Any]]:
-    """Read the values of the rows in one request; return the rows, and the response about their number."""
+    """Read the rows' values in one request; return the rows, and the response that counts all rows."""
     roots = list(dict.fromkeys(root for root, _ in result.rows))
     unknown = [root for root, hit in result.rows if hit is None]
     groups = [
@@ -201,13 +201,13 @@ class _RowCounter:
 
     request: ListRequest
     total_articles: int
-    # The response to the search of `_first_count`; None if unusable.
+    # The response to the search of `_first_count`; None if it cannot be used.
     first: Any
     # Whether each cluster is on one shard.
     is_colocated: bool
 
     def searches(self) -> list[Query]:
-        """Return the search that counts or estimates rows; empty if the first request did."""
+        """Return the search that counts or estimates rows; empty if the first request already did."""
         request, tuning = self.request, self.request.tuning
         if not request.dedup:
             return []
@@ -240,7 +240,7 @@ class _RowCounter:
         if self.total_articles > tuning.many_articles:
             rows *= PARTITIONS // tuning.estimate_partitions
             if rows < 4 * tuning.exact_rows:
-                # Too few rows for an estimate from some partitions, or the articles lack the partition field.
+                # There are too few rows to estimate from some partitions, or the partition field is missing.
                 (answer,) = yield from search(request.searched, estimate_rows(request))
                 rows = int(answer["aggregations"]["rows"]["value"])
         if rows > _ESTIMATE_MARGIN * tuning.exact_rows:
@@ -251,7 +251,7 @@ class _RowCounter:
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
     def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
-        """Return how many of `rows` rows pass the filters, estimated if many, and whether that is exact."""
+        """Return how many rows pass the filters, estimated if many, and whether the number is exact."""
         request, tuning = self.request, self.request.tuning
         is_exact = rows <= tuning.exact_rows
         partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
@@ -285,7 +285,7 @@ def _count_of_few(request: ListRequest, *, is_colocated: bool) -> Query:
 
 
 def count_few_rows(request: ListRequest, *, most: int) -> Query:
-    """Return the search that counts the roots of at most `most` matches by sampling one article of each.
+    """Return the search that counts the roots of at most `most` matches by sampling one article per root.
 
     This is much faster than `count_rows`, but wrong if more articles match, or if clusters span shards.
     """
@@ -305,7 +305,7 @@ def count_few_rows(request: ListRequest, *, most: int) -> Query:
 def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Query:
     """Return the search that counts roots exactly, up to `up_to` + 1.
 
-    With `few`, it visits only the roots of matches, and stops after that many matches.
+    With `few`, the search visits only the roots of matches, and stops after `few` matches.
     """
     terms: Query = {"field": request.fields.cluster, "size": up_to + 1}
     body = queries.aggregation(

@@ -40,11 +40,11 @@ class FacetValue(Result, frozen=True):
     articles: int
     """Articles with this value, regardless of the values chosen in this field."""
     is_chosen: bool
-    """Whether the search filters by it."""
+    """Whether the search filters by this value."""
 
 
 class Facet(Result, frozen=True):
-    """The values of a field, those with the most articles first."""
+    """The values of a field, the most frequent first."""
 
     field: str
     """The full name of the field."""
@@ -62,7 +62,7 @@ class Overview(Result, frozen=True):
     total_articles: int
     """All matching articles with a root."""
     timeline: Timeline
-    """How many of them were published in each step of the time zone's calendar; sources are not counted."""
+    """How many articles were published in each step of the time zone's calendar; sources are not counted."""
     sources: Facet | None
     """None if the source field cannot be counted."""
     facets: tuple[Facet, ...]
@@ -90,8 +90,8 @@ def overview(
     that field, so they show what another choice would find.
 
     Args:
-        size: The number of values of each field, those with the most articles, 1 to 1,000; chosen values
-            are returned in addition.
+        size: How many of the most frequent values of each field to return, 1 to 1,000; chosen values are
+            returned in addition.
 
     Raises:
         SettingError: As for `search_query`; or the size is out of range.

@@ -1,6 +1,6 @@
 """Pages of results by number or by cursor, and their limits.
 
-A cursor is a string that says where the next page begins. The client returns it; the server keeps no state.
+A cursor is a string that says where the next page begins. Clients send it back; the server keeps no state.
 """
 
 import base64
@@ -87,11 +87,9 @@ class Cursor:
 class Paging:
     """A page, requested by its number or by the previous page's cursor, and the fields to include."""
 
-    # From 1.
     page: int = 1
     size: int = 20
     after: str | None = None
-    # Names of further fields.
     source_includes: Sequence[str] = ()
 
     def __post_init__(self) -> None:

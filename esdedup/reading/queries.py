@@ -26,7 +26,7 @@ _LOST_PLUS = re.compile(r"(T\S+) (?=\d\d:?\d\d$)")
 
 
 def aggregation(query: Query, aggs: Query) -> Query:
-    """Return the search that computes aggregations over the articles that match, and returns none of them."""
+    """Return the search that computes aggregations over the articles that match, but returns no articles."""
     return {"query": query, "size": 0, "track_total_hits": False, "aggs": aggs}
 
 
@@ -69,7 +69,7 @@ def within(query: Query | None, fields: Fields) -> Query:
 
 
 def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> int | None:
-    """Parse a time, in `zone` if it names none, as milliseconds since 1970; return None for an empty string.
+    """Parse a time as milliseconds since 1970, by default in `zone`; return None for an empty string.
 
     A day means its first moment, or with `is_end` its last. A plus sign may have become a space, as in a URL.
     """
@@ -83,7 +83,7 @@ def moment_ms(text: str | None, zone: tzinfo = UTC, *, is_end: bool = False) -> 
         day = date.fromisoformat(written)
     except ValueError:
         return moment
-    # If the last hour is repeated, the second one belongs to the day too.
+    # If clocks go back at midnight, the repeated hour belongs to the day too.
     return time_ms(datetime.combine(day, time.max.replace(fold=1), zone)) if is_end else moment
 
 
@@ -152,7 +152,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
         "root": term_of(source, fields.cluster),
         # Ignore blank titles.
         "title": ", ".join(filter(None, titles)) or None,
-        # ISO 8601 if only its index can parse it.
+        # Convert the date to ISO 8601 if only the index's mapping defines its format.
         "published_at": dated if dated_ms in {None, time_reader(None)(dated)} else iso(dated_ms or 0),
         "arrived_at": None if arrived_ms is None else iso(arrived_ms),
         "source": value_of(source, fields.source),
@@ -166,14 +166,14 @@ def articles_in(found: dict[str, Any], fields: Fields) -> Iterator[Article]:
 
 
 def moment_of(aggregation: dict[str, Any]) -> str | None:
-    """Return a minimum or maximum of times as ISO 8601, None if no article has a time."""
+    """Return a minimum or maximum of times as ISO 8601; return None if no article has a time."""
     return None if aggregation["value"] is None else iso(int(aggregation["value"]))
 
 
 def articles_of_root(
     root: str, *, fields: Fields, without: tuple[str, str] | None = None, excluded: Sequence[Query] = ()
 ) -> Query:
-    """Return the query for a root's articles, except one (index and id) and those matching `excluded`."""
+    """Return the query for a root's articles, except the article `without` and matches of `excluded`."""
     must_not = list(excluded)
     if without is not None:
         index, article_id = without
@@ -183,7 +183,7 @@ def articles_of_root(
 
 
 def articles_with_fingerprint(fingerprint: str, *, fields: Fields) -> Query:
-    """Return the query for the articles with a fingerprint."""
+    """Return the query for the articles with the given fingerprint."""
     return {"bool": {"filter": [{"term": {fields.fingerprint: fingerprint}}]}}
 
 

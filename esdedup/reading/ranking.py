@@ -40,7 +40,7 @@ def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
 
 
 def _by_sources(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
-    """Rank by number of sources: count the largest clusters' sources until no other can have more."""
+    """Rank by number of sources: count the largest clusters' sources until no other cluster can have more."""
     request, most = ranking.request, ranking.tuning.max_roots
     limit = max(2 * depth, min(ranking.tuning.first_roots, most))
     while True:
@@ -78,7 +78,7 @@ class _Ranking:
     request: ListRequest
     # Matches the articles that are counted.
     counted: Query
-    # Clusters without an article that matches this are skipped; None skips none.
+    # Clusters without an article that matches this query are skipped; None skips no cluster.
     required: Query | None = None
 
     @property
@@ -117,7 +117,7 @@ class _Ranking:
         least = buckets[-1]["doc_count"] if buckets and self._is_descending else 0
         shards, following = answer["_shards"]["total"], None
         if shards >= least:
-            # A root that no shard sent may have an article on each, so the shards must send all their roots.
+            # A root that no shard sent may have an article on each shard, so the shards must send all roots.
             following = self.tuning.max_roots if others <= self.tuning.max_roots * most else None
         # Sending n times as many roots usually divides a shard's smallest count by at most n.
         elif sent["doc_count_error_upper_bound"] * from_shard <= least * self.tuning.sent_roots // shards:
@@ -135,7 +135,7 @@ class _Ranking:
         answer = yield from self._search(self._of(names), size=depth, from_shard=most)
         buckets = answer["aggregations"]["roots"]["buckets"]
         roots = [bucket["key"] for bucket in buckets if self._is_required(bucket)]
-        # This is the upper bound on the count of a root that no shard sent.
+        # The error bound is the maximum count of a root that no shard sent.
         is_exact = sent["doc_count_error_upper_bound"] < self._least
         return RankedRoots(
             roots=roots,
@@ -227,7 +227,7 @@ def _roots_with_a_match(ranking: _Ranking, body: Query) -> Requests[list[str] | 
 
 
 def _sifted(ranking: _Ranking, depth: int) -> Requests[RankedRoots | None]:
-    """Rank all clusters, skipping clusters without a match; None if too few remain. Fast if most match."""
+    """Rank all clusters, skipping clusters without a match; return None if too few remain."""
     every_cluster = dataclasses.replace(
         ranking, counted=within(None, ranking.request.fields), required=ranking.counted
     )
@@ -253,7 +253,7 @@ def roots_by_count(
     """Return the search for roots sorted by how many of their articles match; ties are sorted by name.
 
     Each shard sends `from_shard` roots (by default `size`) with at least `least_of_shard` matching articles
-    on it; roots with at least `least` in total are returned. Articles that match `required` are also counted.
+    there; roots with at least `least` in total are returned. Articles that match `required` are also counted.
     """
     by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
     terms: Query = {

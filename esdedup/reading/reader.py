@@ -1,7 +1,7 @@
 """`Reader` and `AsyncReader` read indices of articles. Neither takes the forest's lease.
 
 An operation is a generator that yields requests, receives the responses, and returns its result. A method of
-a reader runs an operation with its client, and has the operation's signature and docstring.
+a reader runs an operation with the reader's client, and has the operation's signature and docstring.
 """
 
 import asyncio
@@ -157,7 +157,7 @@ class Reader(_Reading):
                 Only `similar_to_text`, `left_out` and `explain` use it.
             profile: The forest's profile, or its name; only these methods use it.
             overrides: The overrides of the process that feeds the forest; only these methods use them.
-            refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
+            refresh_interval_s: How old the reader's view of the forest may be; 0 refreshes it for each text.
 
         Raises:
             SettingError: An argument is of a wrong type, the forest's name is not a valid index name, or the
@@ -205,7 +205,7 @@ class AsyncReader(_Reading):
     def with_client(self, client: AsyncElasticsearch) -> "AsyncReader":
         """Return a copy of this reader with another client, such as one with another caller's credentials.
 
-        The two share the mappings and the learned boilerplate that either has read, and nothing else.
+        The two readers share the mappings and the learned boilerplate that either has read, and nothing else.
 
         Args:
             client: Closed by the caller.

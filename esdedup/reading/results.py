@@ -37,9 +37,9 @@ class Article(Result, frozen=True):
     title: str | None
     """The title, or the titles joined by commas if it has several; None if it is blank."""
     published_at: Any = None
-    """As stored in the article; ISO 8601 if only its index can parse the stored form."""
+    """As stored in the article, or ISO 8601 if only the index's mapping can parse the stored form."""
     arrived_at: str | None = None
-    """When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible."""
+    """When it arrived, ISO 8601, if this replaces a missing or implausible `published_at` in sorts."""
     source: Any = None
     """As stored in the article; a list if it has several sources."""
     url: str | None = None
@@ -84,7 +84,7 @@ class SameHeadline(Result, frozen=True):
     """Other stories with a row's headline: other accounts of the event, or issues of a regular column."""
 
     stories: int = 0
-    """Their number, at most 100; 0 if the title has fewer than five words or ten East Asian characters."""
+    """How many stories, up to 100; 0 if the title has fewer than five words or ten East Asian characters."""
     rows: tuple[Article, ...] = ()
     """The newest article of each story with that headline, newest first; at most 3."""
 
@@ -112,7 +112,7 @@ class RowDetails(Result, frozen=True):
     excerpts: int = 0
     """How many articles of other clusters quote a part of the story; `similar` returns some of them."""
     excerpt_of: Article | None = None
-    """The earliest article of the story that this one quotes a part of; None if it quotes none."""
+    """The earliest article of the story that this story quotes a part of; None if it quotes no story."""
 
 
 class Row(Article, frozen=True):
@@ -154,7 +154,7 @@ class Page(Result, frozen=True):
     """False if the order by count is approximate, which can happen on several shards."""
     cut_short: bool
     """True if the page is not full because most of the articles read are not rows of this list; `next`
-    continues after them."""
+    continues after the articles read."""
     page: int
     """The number of the page, from 1."""
     size: int
@@ -199,12 +199,12 @@ class StoryPage(Result, frozen=True):
     root: str | None
     """The root of the cluster; None for a text without a cluster, and for articles found by fingerprint."""
     excerpt_of: QuotedStory | None = None
-    """The cluster that this one quotes a part of; None if it quotes none."""
+    """The cluster that this cluster quotes a part of; None if it quotes no cluster."""
     excerpts: Excerpts = Excerpts()
-    """The clusters that quote a part of this one."""
+    """The clusters that quote a part of this cluster."""
     is_placeholder: bool = False
-    """Whether it seems to be a short text that several sites serve in place of articles, with unrelated
-    titles. An override can declare it boilerplate."""
+    """Whether the cluster seems to be a short text that several sites serve in place of articles, with
+    unrelated titles. An override can declare it boilerplate."""
     not_set_up: tuple[str, ...] = ()
     """Indices covered by the name that are not set up; their articles are left out."""
 
@@ -242,7 +242,7 @@ class Source(Result, frozen=True):
 
 
 class SourcesPage(StoryPage, frozen=True):
-    """The sources of an article's cluster, those with the most articles first."""
+    """The sources of an article's cluster, the largest first."""
 
     total: int
     """Articles on all pages."""
@@ -259,7 +259,7 @@ class FullArticle(Article, frozen=True):
 
     text: str
     site: str | None = None
-    """The value of the articles' field for the site; without one, the host of its address, or its source."""
+    """The value of the site field; without one, the host of the article's address, or its source."""
     fingerprint: str | None = None
     """The fingerprint of its text, which is also the id of its node in the forest; None if it has none."""
     bands: tuple[str, ...] = ()
@@ -269,7 +269,7 @@ class FullArticle(Article, frozen=True):
     seq: int | None = None
     """The sequence number that its forest gave it when it arrived."""
     part_of: str | None = None
-    """The root of the cluster that its own cluster quotes a part of; None if it quotes none."""
+    """The root of the cluster that its own cluster quotes a part of; None if it quotes no cluster."""
 
 
 class TimelineStep(Result, frozen=True):
@@ -280,7 +280,7 @@ class TimelineStep(Result, frozen=True):
     end: str
     """When it ends, exclusive."""
     articles: int
-    """Articles published in it."""
+    """Articles published in this interval."""
     sources: int | None
     """Approximately how many sources published them; None if the source field cannot be counted."""
 

@@ -181,7 +181,7 @@ def _most_different(
 def _similar_articles(
     different: Mapping[_Place, tuple[queries.Hit, dict[str, Any]]], request: ListRequest
 ) -> Requests[dict[_Place, SimilarArticle]]:
-    """Read the most different versions, by the index and id of the article that each row shows."""
+    """Read the most different versions, keyed by the index and id of the article that each row shows."""
     if not different:
         return {}
     ids = {hit["_id"] for hit, _ in different.values()}
@@ -257,7 +257,7 @@ def _cluster_name(number: int) -> str:
 
 
 def _aggregations(row: Row, source_field: str | None, fields: Fields) -> Query:
-    # Sort by key, so that the choice among too many versions does not depend on their content.
+    # Sort by key, so that the same versions are selected each time if there are too many.
     by_fingerprint = {
         "field": fields.fingerprint,
         "size": _VERSIONS,

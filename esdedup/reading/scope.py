@@ -40,10 +40,10 @@ class Tuning:
     many_articles: int = 300_000
     # The number of partitions in that estimate, whose error is a few per cent.
     estimate_partitions: int = 8
-    # A page sorted by time is cut short after reading this many articles, plus `read_articles_a_row` for each
-    # row up to its end; that takes a few seconds. If most articles are reprints, a row needs about 4.
+    # A page sorted by time is cut short after reading this many articles, plus `read_articles_per_row` per
+    # row up to the page's end; that takes a few seconds. Among reprints, a row needs about 4 articles.
     read_articles: int = 20_000
-    read_articles_a_row: int = 5
+    read_articles_per_row: int = 5
     # In larger indices, the newest articles are searched in a span of time that would contain `span_margin`
     # times as many as needed if articles were spread evenly over time.
     spanned_articles: int = 20_000
@@ -65,7 +65,7 @@ class CheckedIndex:
     """The indices behind a name that are set up, and the properties that their mappings show."""
 
     name: str
-    # The name to search, or a list of the indices that are set up if the name also covers others.
+    # The name to search, or a list of the set-up indices if the name also covers other indices.
     index: str
     not_set_up: tuple[str, ...]
     # The names of the articles' fields.

@@ -33,7 +33,7 @@ Where = Annotated[
         an article must have one of the values in each field. `overview` returns the fields.""",
 ]
 TimeZoneName = Annotated[
-    str, "The zone of days, times without a zone, and calendars: an IANA name, such as ``Asia/Shanghai``."
+    str, "The zone of calendar days and of times without a zone: an IANA name, such as ``Asia/Shanghai``."
 ]
 
 _MOST_NAMED = 10
@@ -119,7 +119,7 @@ class SearchForm:
         }
         given = {bound: moment for bound, moment in bounds.items() if moment is not None}
         if given:
-            # This works with any format of the field.
+            # Milliseconds work with any date format of the field.
             matched.insert(0, {"range": {fields.published: given | {"format": "epoch_millis"}}})
         matching = [words(self.words, fields)] if self.words and self.words.strip() else []
         return {"bool": {"must": matching, "filter": matched}} if matching or matched else None

@@ -1,9 +1,9 @@
 """Finds the articles on a page of the list, for each kind of sort.
 
-For sorts by relevance, Elasticsearch collapses the matches to the best one of each cluster.
+For sorts by relevance, Elasticsearch collapses the matches to the best match of each cluster.
 
 For sorts by time, articles are read in order of time, and the first of each cluster becomes a row. Collapsing
-would visit every match for each page; reading visits about as many articles as the page has rows. It needs no
+would visit every match for each page; reading visits about as many articles as the page has rows, without a
 record of earlier pages: an article becomes a row if it is the first match of its cluster, and a single search
 checks that for all clusters on the page. Therefore cursors reach any depth. If few articles become rows
 (because of `min_similar`, or reprints of earlier rows), a page is cut short before the whole index has been
@@ -23,7 +23,7 @@ from esdedup.reading.queries import Hit, aggregation, first_and_last, place_of, 
 from esdedup.reading.ranking import ranked
 
 _MAX_CHUNK = 5_000
-# The maximum number of clusters that the next chunk excludes: those with the most articles read so far.
+# The next chunk excludes up to this many clusters: the clusters with the most articles read so far.
 _MAX_EXCLUDED = 1_000
 
 
@@ -67,7 +67,7 @@ def _by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     # A numbered page is found by reading the pages before it. One extra row shows if there is a next page.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.paging.size + 1
-    left = request.tuning.read_articles + request.tuning.read_articles_a_row * needed
+    left = request.tuning.read_articles + request.tuning.read_articles_per_row * needed
     chunk = min(2 * needed, _MAX_CHUNK, left)
     reader = _TimeReader(request=request, place=start.place, chunk=chunk, left=left)
     rows: list[Hit] = []
@@ -130,7 +130,7 @@ class _TimeReader:
         return firsts
 
     def _since_ms(self) -> Requests[int | None]:
-        """Return a time since which there are probably more articles than the next chunk has, or None.
+        """Return a time since which there are probably more articles than the next chunk needs, or None.
 
         If articles were indexed in order of time, finding the newest is slow without a range query.
         """

@@ -17,7 +17,7 @@ from esdedup.reading.scope import IndexName, Scope
 
 # The maximum number of sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
-# The maximum length of `containing`: a character takes up to 5 of a regular expression's 1,000.
+# The maximum length of `containing`: each character takes up to 5 of the 1,000 in a regular expression.
 _LONGEST_PART = 100
 
 
@@ -31,7 +31,7 @@ def sources(
     page: PageNumber = 1,
     size: PageSize = 20,
 ) -> Requests[SourcesPage]:
-    """Return the sources in an article's cluster, those with the most articles first.
+    """Return the sources in an article's cluster, the largest first.
 
     The article itself is not counted.
 

@@ -13,22 +13,20 @@ from esdedup.reading.scope import CheckedIndex, IndexName, Scope
 from esdedup.times import DAY_MS, iso, time_ms
 
 _MAX_STEPS = 48
-# For a search: few enough that each step is wide enough to click on a web page.
+# The maximum for a search, so that each step is wide enough to click on a web page.
 _MAX_STEPS_OF_A_SEARCH = 36
 # How many sources each shard sends; the largest count is exact if no shard has more sources.
 _SOURCES_OF_A_SHARD = 10_000
 _FIRST_DAY_MS = time_ms("0001-01-02") or 0
 _MINUTE_MS = 60_000
-# From a minute to half a day.
 _PARTS_OF_A_DAY_MS = [minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720)]
-# From a day to four weeks.
 _INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *(days * DAY_MS for days in (1, 2, 7, 28))]
 # Units of the calendar, by their approximate length.
 _CALENDAR = {
     days * DAY_MS: unit
     for days, unit in ((1, "day"), (7, "week"), (30, "month"), (91, "quarter"), (365, "year"))
 }
-# For a search, whose days and longer steps follow the calendar.
+# Intervals for a search; days and longer steps follow the calendar.
 _SEARCH_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *_CALENDAR]
 SHORTEST_MS = _INTERVALS_MS[0]
 

@@ -41,7 +41,7 @@ class RootComparison(pydantic.BaseModel, frozen=True):
     root: str
     # An article that has the root's text; None if only the root's signature is left.
     article: str | None
-    # Distance between their nearest representatives.
+    # The distance between the nearest representatives of the article and the root.
     nearest_bits: int
     # None if the profile does not compare whole texts.
     whole_texts: WholeTextComparison | None
@@ -55,7 +55,7 @@ class Neighbour(pydantic.BaseModel, frozen=True):
     fingerprint: str
     # An article with this text; None if the index has none.
     article: str | None
-    # How the article joined through it; None if it did not.
+    # How the article joined through this node; None if it did not.
     way: Way | None
 
 
@@ -75,7 +75,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     # Whether its text is unchanged since it arrived; None for another profile, and for placeholders.
     text_is_same: bool | None
     # Whether the forest remembers that its text gets no fingerprint; None without a forest, or if the article
-    # has one.
+    # has a fingerprint.
     stays_without: bool | None
     # The state of its node; None without a forest or a fingerprint.
     node: NodeState | None
@@ -108,9 +108,9 @@ class IndexedExplanation(pydantic.BaseModel, frozen=True):
     one: ArticleState
     other: ArticleState
     forest: str
-    # Why the forest could not be read; None if it was.
+    # Why the forest could not be read; None if it was read.
     forest_missing: str | None
-    # Why the learned boilerplate could not be read; None if it was.
+    # Why the learned boilerplate could not be read; None if it was read.
     learned_missing: str | None
     # The forest's retention; None without a forest.
     retention_days: float | None

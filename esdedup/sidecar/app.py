@@ -43,7 +43,7 @@ log = logging.getLogger("esdedup")
 OPENAPI_PATH = "/v1/openapi.json"
 # Connections for the sidecar's own requests, in addition to the connections for callers' requests.
 _OWN_CONNECTIONS = 8
-# Elasticsearch's default refresh interval, so that looking up texts causes no further refreshes.
+# Elasticsearch's default refresh interval, so that looking up texts causes no additional refreshes.
 _REFRESH_INTERVAL_S = 1.0
 # Timeout for Elasticsearch's response in readiness checks; shorter than the usual timeout of probes.
 _ASK_S = 2.0
@@ -57,7 +57,7 @@ def create_app(
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
     answer: Answer = paths.answer,
 ) -> FastAPI:
-    """Return the application: its own endpoints, then other routes, then a proxy for all other requests.
+    """Return the application: the routes of `own`, then `others`, then a proxy for all other requests.
 
     The context managers in `alongside` are entered at startup, after the upstream, and exited at shutdown.
     """
@@ -86,7 +86,7 @@ def create_app(
     app.router.routes += [_NotServed(endpoints), *others, Proxy(upstream)]
 
     async def refuse(request: Request, error: Exception) -> Response:
-        # Call `answer` for every problem, since it counts them, even if its response is not used.
+        # Call `answer` even if its response is not used, since it counts the problem.
         response = answer(request.scope, Problem.of_error(error))
         if paths.is_own(request.scope):
             return response
@@ -206,7 +206,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         limits=BatchLimits(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
         metrics=metrics,
     )
-    # This client has no credentials: each request is sent with its caller's.
+    # This client has no credentials: each request is sent with its caller's credentials.
     anyone = connect_async(settings.url, ca_certs=settings.ca_certs)
     reader = AsyncReader(
         anyone,
@@ -307,7 +307,7 @@ def _shown(secret: SecretStr | None) -> str | None:
 
 
 def _pages(settings: Settings, overrides: Overrides, owner: OwnerThread) -> list[PagesRoute]:
-    """Return the route of the pages, if enabled; they read with the sidecar's own credentials."""
+    """Return the route of the pages, if enabled; the pages use the sidecar's own credentials."""
     if not settings.pages or settings.pages_index is None:
         return []
     # The pages need the extra `serve`.

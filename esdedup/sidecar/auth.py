@@ -76,9 +76,9 @@ _PRIVILEGE = "create_doc"
 _GRANTED_S = 60.0
 RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
 """The names of headers with credentials, in lower case, as ASGI servers pass them."""
-# The maximum number of cached pairs of caller and index; clients choose the names of indices.
+# The maximum number of cached pairs of caller and index, limited since clients choose the index names.
 _MOST_KNOWN = 10_000
-# Errors of an Elasticsearch without security, or with security switched off.
+# Parts of Elasticsearch's error messages if it has no security features, or they are switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
 
 
@@ -107,7 +107,7 @@ class CallerRefused(Refused):
 
 
 class Rights:
-    """Looks up which callers may write to which indices, and caches this for a short time."""
+    """Looks up which callers may write to which indices, and caches granted privileges for a short time."""
 
     def __init__(self, ask: Callable[[str, bytes, Headers, bytes], Awaitable[WholeAnswer]]) -> None:
         """Send requests with `ask`, which is `Upstream.ask`."""

@@ -1,4 +1,4 @@
-"""`Batcher`: combines the articles of many requests into batches, which are assigned one after the other.
+"""`Batcher`: combines the articles of many requests into batches, which are assigned one after another.
 
 A batch contains the whole queue, up to a limit. If more articles wait, callers take turns, and so do the
 requests of each caller.
@@ -24,14 +24,16 @@ class BatchLimits:
     batch_articles: int = 1_000
     # The maximum number of characters in a batch; the last article may exceed it.
     batch_characters: int = 8_000_000
-    # For all requests in progress. A caller's first request, or a caller below its share, may exceed this.
+    # The maximum number of articles that wait or are being assigned, over all requests. A caller's first
+    # request, or a caller below its share, may exceed it.
     waiting_articles: int = 20_000
+    # The maximum total size of these articles in characters, with the same exceptions.
     waiting_characters: int = 200_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class _Load:
-    """A number of articles, and their size."""
+    """A number of articles, and their total size in characters."""
 
     articles: int = 0
     characters: int = 0
@@ -68,15 +70,15 @@ class _Waiting:
 
 # The number of articles taken from a request before the next request's turn.
 _TURN = 100
-# Retry-After is a second for this many waiting articles, plus a random time of up to the same length.
-_ARTICLES_A_SECOND = 5_000
+# Retry-After is one second per this many waiting articles, plus a random delay of up to the same length.
+_ARTICLES_PER_SECOND = 5_000
 
 # Requests, each with its articles in the batch, in order.
 _Batch = list[tuple[_Waiting, Sequence[ArticleAction]]]
 
 
 class Batcher:
-    """Assigns the articles of each request in order, and stops after the request's first failure."""
+    """Assigns the articles of each request in order. After a failure, the rest of that request is skipped."""
 
     def __init__(
         self,
@@ -85,10 +87,10 @@ class Batcher:
         limits: BatchLimits,
         metrics: Metrics,
     ) -> None:
-        """Call `decide` with one batch after the other, while `run` is running.
+        """`run` calls `decide` with one batch at a time.
 
-        `decide` returns an awaitable that completes when the batch is durable. An exception from either fails
-        every request with articles in the batch.
+        `decide` returns an awaitable that completes when the batch is durable. An exception raised by
+        `decide` or by the awaitable fails every request with articles in the batch.
         """
         self._metrics = metrics
         self._decide = decide
@@ -126,7 +128,7 @@ class Batcher:
             for write in waiting.writes:
                 await asyncio.shield(write)
         finally:
-            # From now on, errors of the request's batches are ignored.
+            # After this, errors in the request's batches are ignored.
             waiting.all_decided.cancel()
             self._hold(_Load(-load.articles, -load.characters), caller)
 
@@ -136,7 +138,7 @@ class Batcher:
         self._changed.set()
 
     async def run(self) -> None:
-        """Assign one batch after the other, until `close` has been called and the queue is empty."""
+        """Assign one batch after another, until `close` has been called and the queue is empty."""
         while self._queues or not self._is_closing:
             if self._queues:
                 await self._decide_batch(self._take())
@@ -157,7 +159,7 @@ class Batcher:
         own = self._held.get(caller, _Load()) + load
         if not own.fits(self._limits, parts=1 + len(self._held)):
             waiting = self._all.articles
-            wait_s = 1 + waiting // _ARTICLES_A_SECOND
+            wait_s = 1 + waiting // _ARTICLES_PER_SECOND
             raise Refused(
                 f"{waiting:,} articles are waiting to be assigned; the limit is "
                 f"{self._limits.waiting_articles:,}: send these again later",

@@ -49,7 +49,7 @@ async def in_thread_if_large(size_bytes: int, work: Callable[[], _Result]) -> _R
 
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
-# The first piece to decompress; the pieces double in size, so that small members leave little unused data.
+# Size of the first piece; later pieces double in size, so that small members leave little unused data.
 _FIRST_PIECE_BYTES = 4_096
 # The maximum number of members in a gzip body: even an empty one takes a few microseconds.
 _MOST_MEMBERS = 10_000

@@ -29,13 +29,15 @@ from esdedup.sidecar.upstream import WholeAnswer
 
 log = logging.getLogger("esdedup")
 
-# Headers that do not fit a rewritten body.
-_OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
-_OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
-_OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
+# Headers that describe a request's original body, not the rewritten one.
+_BODY_HEADERS = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
+# Headers to replace if the response is to be parsed here.
+_ACCEPT_HEADERS = frozenset((b"accept", b"accept-encoding"))
+# Headers that describe the body of Elasticsearch's response, not the merged one.
+_MERGED_HEADERS = frozenset((b"content-length", b"content-encoding", b"content-type"))
 # Logging a line takes about 20 µs; the event loop runs other tasks after this many items.
 _LOGGED_AT_ONCE = 100
-# The maximum number of rejected articles of a request that are logged one by one.
+# The maximum number of rejected articles in a request that are logged individually.
 _MOST_LOGGED = 1_000
 # Clients reject responses without this header.
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
@@ -83,7 +85,7 @@ class BulkRoute(Proxy):
         if all(each.added is None and each.rejection is None for each in items):
             await self.send_on(scope, receive, send, body=raw_body)
             return
-        written = _with_headers(scope, _OF_BODY, ("content-type", content_type))
+        written = _with_headers(scope, _BODY_HEADERS, ("content-type", content_type))
         if not is_bulk:
             await self._document(written, items[0], receive, send)
             return
@@ -114,12 +116,12 @@ class BulkRoute(Proxy):
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
     ) -> Response:
-        """Return the response to a request of `count` items, some refused; `body` contains the others."""
+        """Return the response to a request of `count` items; `body` contains those that are not refused."""
         accept, query = _header(scope, "accept"), scope["query_string"]
         require_json(accept, query)
         media_type = json_type(accept)
         if len(refused) < count:
-            scope = _with_headers(scope, _OF_ACCEPT, ("accept", media_type))
+            scope = _with_headers(scope, _ACCEPT_HEADERS, ("accept", media_type))
             target = target_of({**scope, "query_string": whole_answer(query)})
             given = await self.upstream.ask(scope["method"], target, scope["headers"], body)
         else:
@@ -132,7 +134,7 @@ class BulkRoute(Proxy):
             self.enrichment.metrics.items(statuses.counts)
             answered = await asyncio.to_thread(merged, answered, refused, count=count)
         response = Response(answered, given.status, media_type=media_type)
-        response.raw_headers += [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
+        response.raw_headers += [each for each in given.headers if each[0].lower() not in _MERGED_HEADERS]
         return response
 
     async def _document(
@@ -199,7 +201,7 @@ def refused_item(item: bulk_request.BulkItem, rejection: bulk_request.Rejection)
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
-    """Merge refused items into Elasticsearch's response; raises `ServerError` if the items do not match."""
+    """Merge refused items into Elasticsearch's response; raises `ServerError` if some are missing."""
     try:
         values: dict[str, Any] = json.loads(answer)
         answered = values.pop("items")
@@ -253,7 +255,7 @@ class ItemStatuses:
         self._rest = b""
 
     def read(self, part: bytes) -> None:
-        """Count the statuses in the next part of the response; finds none in compressed responses."""
+        """Count the statuses in the next part of the response, unless it is compressed."""
         text = self._rest + part
         end = 0
         for found in _STATUS.finditer(text):

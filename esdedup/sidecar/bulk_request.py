@@ -19,24 +19,24 @@ from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.refusals import Refused
 
 ARTICLE_REJECTED = "esdedup_article_rejected"
-"""The type of error of an article that gets no root."""
+"""The error type for an article that gets no root."""
 
 
 class RequestRefused(Refused):
-    """A whole request is refused; its kind is an error type of Elasticsearch or of the sidecar's own API."""
+    """A whole request is refused; `kind` is an error type of Elasticsearch or of the sidecar's own API."""
 
     def __init__(self, status: int, kind: str, reason: str) -> None:
         super().__init__(reason, status=status, kind=kind)
 
 
 MAX_ITEMS = 100_000
-"""Maximum number of items in a body, 20 times as many as clients send; each takes 1 kB of extra memory."""
+"""Maximum number of items in a body, 20 times as many as clients send; each item takes 1 kB of memory."""
 
 MAX_LINE_BYTES = 100 * 1024 * 1024
 """Maximum size of a line, which is Elasticsearch's default maximum for a whole request."""
 
 OPERATIONS = frozenset(("create", "delete", "index", "update"))
-# The byte order mark that Windows programs write first. It is stripped, since JSON may not contain it.
+# The byte order mark that Windows programs write first. Such a mark is stripped: JSON may not contain it.
 UTF8_MARK = b"\xef\xbb\xbf"
 # Parameters of an action line whose values are read as strings.
 _TEXTS = ("_id", "_index", "pipeline", "routing")
@@ -66,7 +66,7 @@ class BulkItem:
     operation: str
     # The index named by the action line, or by the path; None if neither names one.
     index: str | None
-    # The parameters of the action line without nulls; the values of `_TEXTS` are strings.
+    # The parameters of the action line, except nulls; the values of `_TEXTS` are strings.
     meta: dict[str, Any]
     # The action line as received, without the line break; empty for a single document.
     header: bytes
@@ -75,7 +75,7 @@ class BulkItem:
     # The number of the action line in the body, from 1; identifies an article without an id.
     line: int = 1
 
-    # `WritableIndex.objects` of its index, if the index is set up and the caller may write to it.
+    # `WritableIndex.objects` of the item's index, if that is set up and the caller may write to it.
     objects: tuple[str, ...] = ()
     # The article in the document, if there is a valid one.
     article: ArticleAction | None = None
@@ -118,7 +118,7 @@ class BulkItem:
         self.rejection, self.added = None, Addition(parts) if parts else None
 
     def lines(self) -> bytes:
-        """Return the item's lines as they are forwarded."""
+        """Return the item's lines to forward."""
         header, source = self.header, self.source
         if self.added is not None:
             source = self.body()
@@ -138,7 +138,7 @@ class BulkItem:
 
 
 def read_bulk(body: bytes, *, index: str | None) -> list[BulkItem]:
-    """Parse the body of a bulk request; `index` is the index of its path. Raises `RequestRefused`."""
+    """Parse the body of a bulk request; `index` is named by the path. Raises `RequestRefused`."""
     if not body:
         raise RequestRefused(400, "parse_exception", "request body is required")
     most_lines = _LINES_PER_ITEM * MAX_ITEMS
@@ -236,7 +236,7 @@ def _too_large(what: str) -> RequestRefused:
 def _with_object(
     source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, names: tuple[str, ...]
 ) -> bytes:
-    """Remove a document's dedup objects, then add `values`, unless None, under the first of `names`."""
+    """Remove a document's dedup objects, then add `values` (unless None) under the first of `names`."""
     if any(key.startswith(names) for key in old):
         source = without_objects(source, names)
     return source if values is None else with_member(source, names[0], orjson.dumps(values))
@@ -255,7 +255,7 @@ def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, names: t
     return b"{%b}" % b",".join(json.dumps(key).encode() + b":" + value for key, value in parts.items())
 
 
-# Possessive quantifiers, so that an unterminated string is read once, not again from each quote in it.
+# Possessive quantifiers: an unterminated string is scanned only once, instead of once per quote in it.
 _STRING_OR_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]', re.DOTALL)
 _QUOTE = ord('"')
 
@@ -264,7 +264,7 @@ class Member(NamedTuple):
     """A key of an object and its value."""
 
     key: str
-    # Offsets: the start of the key, the start of the value (perhaps with a space before it), and its end.
+    # Offsets: the start of the key, the start of the value (perhaps with white space before it), and its end.
     start: int
     value: int
     end: int

@@ -1,4 +1,4 @@
-"""Endpoints that return the roots of articles, for pipelines that write to Elasticsearch by themselves."""
+"""Endpoints that return the roots of articles, for pipelines that write to Elasticsearch themselves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,8 +31,8 @@ _INDEX = (
     "must have the right to write to it. Without an index, the sidecar's field names apply."
 )
 _MORE = (
-    "More pages follow: an incomplete block of 32 waits for them. Otherwise, all pages are learned from "
-    "before the response is sent."
+    "More pages follow: an incomplete block of 32 waits for them. Otherwise, the forest learns from all "
+    "pages before the response is sent."
 )
 _ONE = {
     "type": "object",
@@ -56,7 +56,7 @@ class EnrichQuery(_Model):
     """Parameters that apply to all actions of a request."""
 
     index: str | None = None
-    """The index of actions that name none."""
+    """The index of actions that do not name an index."""
     backfill: bool = False
     """Take the forest's time from the articles, not from the clock."""
     forest: str | None = None
@@ -81,12 +81,12 @@ class Item(_Model):
     dedup: _Object = None
     """The dedup object to add to a whole document."""
     doc: _Object = None
-    """The dedup object to add to the `doc` of an update; null means to remove any that it contains."""
+    """The dedup object to add to the `doc` of an update; null means to remove any object already there."""
     upsert: Annotated[
         _Object,
         Field(
             description="The dedup object to add to the `upsert` of an update. If the update has "
-            "`doc_as_upsert`, omit that, and send the `doc` with this object as `upsert`."
+            "`doc_as_upsert`, omit `doc_as_upsert`, and send the `doc` with this object as `upsert`."
         ),
     ] = None
     routing: str | None = None
@@ -245,7 +245,7 @@ def enrich_routes(
         of_profile: Annotated[str | None, Query(alias="profile")] = None,
         more: Annotated[bool, Query(description=_MORE)] = False,
     ) -> Learned:
-        """Learn from pages without giving roots; pages learned from or enriched before are skipped."""
+        """Learn from pages without giving roots; pages learned from or enriched earlier are skipped."""
         require(forest, enrichment.forest, "forest")
         require(of_profile, profile, "profile")
         _, given = await read_object(request, most_bytes=max_body_bytes)

@@ -31,9 +31,9 @@ log = logging.getLogger("esdedup")
 _CACHED_S = 2.0
 # The maximum number of concurrent requests to Elasticsearch.
 _AT_ONCE = 4
-# The maximum number of names in a request: each may need a request to Elasticsearch, which delays others.
+# The maximum number of index names in a request: each may need a look-up, which delays other requests.
 _MOST_NAMES = 1_000
-# The maximum number of cached names, which clients choose.
+# The maximum number of cached names, limited since clients choose them.
 _MOST_CACHED = 10_000
 
 Target = WritableIndex | IndexNotReady | None
@@ -75,7 +75,7 @@ class Indices:
         return await asyncio.shield(self._known[name])
 
     def _expire(self, name: str, answer: asyncio.Future[Target]) -> None:
-        """Remove a result from the cache, at once if it is an error, which may be transient."""
+        """Remove an error from the cache immediately, since it may be transient, and other results later."""
         if answer.cancelled() or answer.exception() or isinstance(answer.result(), IndexNotReady):
             self._known.pop(name, None)
         else:
@@ -87,7 +87,7 @@ class Indices:
         except IndexNotReady as error:
             return error
         except ServerError as error:
-            # Elasticsearch cannot parse the name. It answers 500 if the time zone of a date in it is invalid.
+            # Elasticsearch cannot parse the name; the status is 500 if a date in it has an invalid zone.
             if error.status != HTTPStatus.BAD_REQUEST and not (error.status == 500 and name.startswith("<")):
                 raise
             return IndexNotReady(str(error), index=name)
@@ -125,9 +125,9 @@ class Enrichment:
     ) -> None:
         """Set the addition or rejection of each item; the request's scope identifies the caller.
 
-        `unset` stands for the index of items that name none; if it is given, items for an index that is not
-        set up are rejected. If it is None, items of both kinds are forwarded unchanged. Raises
-        `CallerRefused`, and errors of `OwnerThread.assigning`.
+        `unset` is the target of items that name no index; if it is given, items for an index that is not set
+        up are rejected. If `unset` is None, both kinds of items are forwarded unchanged. Raises
+        `CallerRefused`, and the errors of `OwnerThread.assigning`.
         """
         headers = scope["headers"]
         for item in items:
@@ -174,7 +174,7 @@ class Enrichment:
     async def _targets(
         self, names: frozenset[str], headers: Headers, *, is_required: bool
     ) -> dict[str, WritableIndex | Rejection]:
-        """Return the set-up indices by name, or the reason why articles in an index are rejected."""
+        """Return set-up indices by name; for other indices, the reason why their articles are rejected."""
         targets: dict[str, WritableIndex | Rejection] = {
             each: _no_index(each) for each in names if is_required and not _is_index_name(each)
         }

@@ -28,14 +28,14 @@ Refusal = Literal[
     "shutting_down",
 ]
 """Why the sidecar refused a request; refusals by Elasticsearch are not counted here."""
-# Reasons by kind of problem, where the names differ: a full queue, and a body too large when decompressed.
+# The `Refusal` for each kind of problem that has a different name.
 _REASONS = {"queue_full": "queue", "content_too_long_exception": "body_too_large"}
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
 _EXACT: dict[int, _Status] = {409: "409", 429: "429"}
 _CLASSES: dict[int, _Status] = {2: "2xx", 3: "3xx", 4: "4xx"}
 _Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
 
-# A single article takes a few milliseconds, a batch that waits for Elasticsearch a few minutes at most.
+# Buckets: one article takes a few milliseconds; a batch waits for Elasticsearch for a few minutes at most.
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _ARTICLES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 
@@ -44,7 +44,7 @@ class Metrics:
     """The metrics of one sidecar; thread-safe."""
 
     def __init__(self, forest: str = DEFAULT_FOREST) -> None:
-        """Register all metrics; the name of the forest is a label of the metrics about it."""
+        """Register all metrics; metrics about the forest have its name as a label."""
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
 
@@ -128,7 +128,7 @@ class Metrics:
             self._refused.labels(reason).inc()
 
     def upstream(self, status: int | None, *, seconds: float) -> None:
-        """Record a request to Elasticsearch; a status of None means that it was not answered."""
+        """Record a request to Elasticsearch; a status of None means that there was no response."""
         self._upstream.labels(_status(status)).inc()
         self._upstream_seconds.observe(seconds)
 
@@ -145,7 +145,7 @@ class Metrics:
     def _new(
         self, kind: type[_Metric], name: str, text: str, label: Mapping[str, Any] | None = None, **bounds: Any
     ) -> _Metric:
-        """Create a metric. If its label is a literal type or a tuple of names, create all series at once."""
+        """Create a metric, with a series for each label value: a literal type or a tuple lists the values."""
         metric = kind(f"esdedup_{name}", text, tuple(label or ()), registry=self.registry, **bounds)
         for given in (label or {}).values():
             for value in get_args(given) or given:

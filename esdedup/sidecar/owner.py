@@ -41,7 +41,7 @@ class Ownership:
     """Whether this process owns the forest."""
 
     is_owner: bool = False
-    # Why it is not the owner, or accepts no articles; None if there is no error.
+    # Why this process is not the owner, or why it accepts no articles; None if there is no error.
     error: EsdedupError | None = None
 
     @property
@@ -74,7 +74,7 @@ class OwnerThread:
         self._thread = SerialThread("esdedup-owner")
         self._batcher = Batcher(self._decide, limits=limits, metrics=metrics)
         self._tasks: list[asyncio.Task[None]] = []
-        # One look-up at a time, so that a batch waits for at most one.
+        # Held during a look-up: a batch never waits for more than one look-up.
         self._looking_up = asyncio.Lock()
         self._is_closing = False
         self._count_at_s = time.monotonic()
@@ -84,7 +84,7 @@ class OwnerThread:
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Call `Batcher.assigning` if this process owns the forest; also raises errors of `Owner.decide`.
+        """Call `Batcher.assigning` if this process owns the forest; may raise errors of `Owner.decide` too.
 
         After an error, some articles may have been assigned; if sent again, they get the same roots.
         """
@@ -101,7 +101,7 @@ class OwnerThread:
         return None
 
     async def learn(self, pages: Sequence[RawPage], are_last: bool) -> int:
-        """Learn boilerplate from pages, like `learn` in `ingest/learn.py`; raises errors of `assigning`."""
+        """Learn boilerplate from pages, like `ingest/learn.py`; raises the same errors as `assigning`."""
         return await self._run(lambda: self._noting_errors(lambda: self._learn_in_thread(pages, are_last)))
 
     async def __aenter__(self) -> Self:
@@ -123,7 +123,7 @@ class OwnerThread:
         keeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await keeping
-        # Makes a `_take_or_keep` that is still queued return at once.
+        # If a `_take_or_keep` job is still queued, this flag makes it return immediately.
         self._is_closing = True
         self._set_ownership(Ownership())
         # If Elasticsearch is down, the lease expires by itself.
@@ -146,7 +146,7 @@ class OwnerThread:
         try:
             await asyncio.wrap_future(written)
         except EsdedupError:
-            # Re-raise the error in the owner's thread, which checks whether the forest was lost.
+            # Re-raise the error in the owner's thread, to check there whether the forest was lost.
             await self._run(lambda: self._noting_errors(written.result))
 
     async def _run(self, job: Callable[[], _Result]) -> _Result:
@@ -179,7 +179,7 @@ class OwnerThread:
             raise
 
     def _take_or_keep(self) -> bool:
-        """Take the forest, or do some of an owner's or standby's work; return whether more is to be done."""
+        """Take or keep the forest, and do some of an owner's or standby's work; return whether more is due."""
         if self._is_closing:
             return False
         try:
@@ -196,7 +196,7 @@ class OwnerThread:
         if expired is None:
             return False
         number = expired.leaves + expired.roots
-        # Each deletion run counts from 0.
+        # The count restarts from 0 in each deletion run.
         self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
         self._expired = number
         return True
@@ -230,7 +230,7 @@ class OwnerThread:
             self._metrics.lease.set(ownership.is_owner)
             self._count_at_s = time.monotonic()
             if not ownership.is_owner:
-                # The next owner reports its contents.
+                # The next owner reports the forest's contents.
                 self._export_contents(ForestSize())
 
     def _export_contents(self, contents: ForestSize) -> None:

@@ -1,7 +1,7 @@
 """Classifies requests by path: requests to the sidecar itself, writes of articles, and all others.
 
 An index may be called ``metrics`` or ``v1``, so the sidecar's own paths match exactly, with exact methods.
-Their errors are problem details (RFC 9457); on all other paths, errors have Elasticsearch's format.
+On these paths, errors are problem details (RFC 9457); on all others, they have Elasticsearch's format.
 
 Elasticsearch splits a path before decoding it: `%2F` is part of an id, and `%5Fdoc` does not mean `_doc`.
 """
@@ -102,7 +102,7 @@ _ARTICLE_PATH = "esdedup.article_path"
 
 
 def article_path_of(scope: Scope) -> ArticlePath | None:
-    """Return `article_path` of a request, which is parsed once and cached in its scope."""
+    """Return `article_path` for a request; the result is cached in the request's scope."""
     if _ARTICLE_PATH not in scope:
         scope[_ARTICLE_PATH] = article_path(scope["method"], scope["raw_path"])
     path: ArticlePath | None = scope[_ARTICLE_PATH]
@@ -120,7 +120,7 @@ def kind_of(scope: Scope) -> RequestKind:
 
 
 def routed(query: bytes, routing: str) -> bytes:
-    """Return a query string with this routing instead of its own."""
+    """Return a query string with `routing`, which replaces any routing that the string contains."""
     return b"&".join((*without(query, {"routing"}), b"routing=" + quote(routing, safe="").encode()))
 
 
@@ -131,7 +131,7 @@ def without(query: bytes, names: Collection[str]) -> list[bytes]:
 
 
 def values_of(query: bytes) -> dict[str, str]:
-    """Return the decoded parameters of a query string; a repeated parameter has its last value."""
+    """Return the decoded parameters of a query string; if one is repeated, its last value."""
     parts = [each.partition(b"=") for each in _PARAMETERS.split(query.partition(b"#")[0])]
     return {_name(name): unquote_plus(value.decode(errors="replace")) for name, _, value in parts}
 

@@ -88,7 +88,7 @@ class Proxy(BaseRoute):
                 _log.warning("%s; the caller's connection is closed", error)
             else:
                 _log.warning("%s", error)
-                # Bad gateway, without Retry-After: clients know whether the request may be repeated.
+                # Answer 502 without Retry-After: only clients know whether the request may be repeated.
                 problem = dataclasses.replace(Problem.of_error(error), status=502, retry_after_s=None)
                 await answer_of(scope, problem)(scope, receive, send)
 
@@ -107,12 +107,12 @@ class Caller:
             self._has_sent.set()
 
     def body(self) -> AsyncIterator[bytes] | None:
-        """Return the body as a stream, if there is one; it raises `ClientDisconnect` if the caller leaves."""
+        """Return the body as a stream, if there is one; it may raise `ClientDisconnect`."""
         return self._parts() if self._has_body else None
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """Raise `ClientDisconnect` inside if the caller leaves, so that Elasticsearch cancels searches."""
+        """Raise `ClientDisconnect` in the block if the caller leaves; this cancels the request upstream."""
         try:
             async with asyncio.timeout(None) as patience:
                 watching = asyncio.create_task(self._watch(patience))

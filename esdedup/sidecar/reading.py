@@ -26,14 +26,14 @@ from esdedup.web.api_app import create_api
 from esdedup.web.context import Context, FreshMarking
 from esdedup.web.errors import problem_of
 
-# Key in the scope of a request for the indices named by its parameter `index`.
+# Scope key of the indices that a request names with its parameter `index`.
 _NAMED = "esdedup.indices"
 _INDEX = {
     "name": "index",
     "in": "query",
     "required": False,
     "schema": {"type": "string"},
-    "description": "The index, alias or pattern to read; by default the one that the sidecar's pages show.",
+    "description": "The index, alias or pattern to read; by default the index that the sidecar's pages show.",
 }
 _ERRORS = described(
     s401="Elasticsearch does not know the caller, or the token of the sidecar is missing.",
@@ -48,7 +48,7 @@ class ReadingApi(BaseRoute):
     def __init__(
         self, reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None, time_zone: str
     ) -> None:
-        """Add each caller's credentials to `client`; `index` and `time_zone` are defaults for requests."""
+        """Use `client` with each caller's credentials; requests may override `index` and `time_zone`."""
         self._reader = reader
         self._client = client
         self._index = index

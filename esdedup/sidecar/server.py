@@ -23,7 +23,7 @@ from esdedup.sidecar.settings import Settings
 
 log = logging.getLogger("esdedup")
 
-# The application reports its own timeout; the server's is later, for clients that do not read the response.
+# The server's timeout is this much later than the application's, which sends a response first.
 _MARGIN_S = 5.0
 
 

@@ -1,7 +1,7 @@
 """`Settings`: all settings of a sidecar, in one object.
 
-Options take precedence over environment variables, then the file of ``--config``, then the defaults. Options,
-help and the table in docs/sidecar.md are generated from the fields (`ingest/settings.py`).
+In order of precedence, settings come from options, environment variables, the file of ``--config`` and the
+defaults. Options, help and the table in docs/sidecar.md are generated from the fields (`ingest/settings.py`).
 """
 
 import difflib
@@ -168,7 +168,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """Maximum total size of the bodies of all requests in progress; further requests get 429."""
     max_requests: int = Field(default=128, ge=1, le=100_000)
     """Maximum number of requests in progress; further requests get 429."""
-    # Together with the connections to Elasticsearch, below the usual limit of 1,024 open files.
+    # With the connections to Elasticsearch, the total is below the usual limit of 1,024 open files.
     max_connections: int = Field(default=500, ge=1, le=100_000)
     """Maximum number of connections from feeders; further connections are closed."""
     header_timeout_s: float = Field(default=20.0, ge=0.1, le=600)
@@ -181,7 +181,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     # Clients reuse connections, and must retry if one is closed while they send.
     keep_alive_s: float = Field(default=600.0, ge=0, le=86_400)
     """Seconds after which an idle connection is closed."""
-    # Even with up to ten more seconds if Elasticsearch is down, within Kubernetes' default grace period.
+    # Shutdown takes up to ten more seconds if Elasticsearch is down; Kubernetes allows 30 seconds by default.
     shutdown_timeout_s: float = Field(default=20.0, ge=0, le=3_600)
     """Seconds after SIGTERM within which accepted requests must be answered."""
 
@@ -247,7 +247,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
             raise ValueError(f"{_called('url')}: the addresses name several users; give one")
         plain = [urlunsplit(each._replace(netloc=each.netloc.rpartition("@")[2])) for each in addresses]
         found = {**given, "url": ",".join(plain)}
-        # The sidecar's own credentials take precedence over the address's user, often meant for feeders.
+        # The sidecar's own credentials take precedence over the user in an address, often meant for feeders.
         if users and not given.keys() & _CREDENTIALS:
             found["user"], found["password"] = map(unquote, users.pop())
         return found

@@ -67,7 +67,7 @@ def as_text(value: bytes, what: str) -> str:
         raise RequestUnreadable(f"{what} is not UTF-8") from None
 
 
-# How long a node is tried only after the others once a connection to it has failed.
+# How long a node is tried only after all other nodes, once a connection to it has failed.
 _AVOIDED_S = 5.0
 
 
@@ -115,14 +115,14 @@ _IDLE_S = 15.0
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
 
 
-# After responses with these statuses, Elasticsearch may stop reading, so the next request would fail.
+# After responses with these statuses, Elasticsearch may stop reading from the connection.
 _LAST_STATUSES = frozenset(
     (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.EXPECTATION_FAILED)
 )
 
 
 class _Response(aiohttp.ClientResponse):
-    """A response of a node; its connection is reused only if the node still reads from it."""
+    """A node's response; its connection is reused only if the node still reads from it."""
 
     async def start(self, connection: Connection) -> Self:
         protocol = connection.protocol
@@ -226,7 +226,7 @@ class Upstream:
         """Send a request, and yield the response once its headers have arrived.
 
         Leaving the context early closes the connection, so that Elasticsearch can cancel the request. Raises
-        `RequestUnreadable`, `ServerUnavailable` if no node answers, and errors of the body's iterator.
+        `RequestUnreadable`, `ServerUnavailable` if no node answers, and errors raised while iterating `body`.
         """
         sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
         began_s = time.perf_counter()
@@ -250,7 +250,7 @@ class Upstream:
         headers: Iterable[Header] = (),
         body: bytes | AsyncIterator[bytes] | None = None,
     ) -> WholeAnswer:
-        """Send a request and return the whole response; raises errors of `send` and of reading the body."""
+        """Send a request and return the whole response; raises the errors of `send` and `stream`."""
         async with self.send(method, target, headers, body) as answer:
             parts = [part async for part in answer.stream()]
             return WholeAnswer(answer.status, answer.headers, b"".join(parts))
@@ -294,7 +294,7 @@ class Upstream:
 
 
 class _Body:
-    """A streamed body that records errors of its source, to tell them from errors of the node."""
+    """A streamed body that records errors raised by its source, to distinguish them from a node's errors."""
 
     def __init__(self, parts: AsyncIterator[bytes]) -> None:
         self._parts = parts

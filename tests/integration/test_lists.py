@@ -188,7 +188,7 @@ def test_sort_rising_orders_clusters_by_recent_articles(
 def test_truncated_pages_together_contain_every_row(
     corpus: Corpus, es: Elasticsearch, sort: str, min_similar: int
 ) -> None:
-    tuning = Tuning(read_articles=10, read_articles_a_row=1)
+    tuning = Tuning(read_articles=10, read_articles_per_row=1)
     query = random_query(random.Random(3))
     options: dict[str, Any] = {"sort": sort, "min_similar": min_similar}
     pages = [list_tuned(es, tuning, corpus.index, query=query.query, size=7, **options)]
@@ -208,7 +208,7 @@ def test_truncated_pages_together_contain_every_row(
 
 def test_a_list_without_rows_stops_early(corpus: Corpus, es: Elasticsearch) -> None:
     sent: list[Search] = []
-    scope = Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_a_row=1))
+    scope = Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_per_row=1))
     page = execute(es, noting(list_rows(scope, corpus.index, min_similar=1_000, size=5), sent))
     bodies = [body for request in sent for body in request.bodies]
     assert sum(body["size"] for body in bodies if "collapse" not in body) == 36

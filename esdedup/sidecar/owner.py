@@ -179,7 +179,7 @@ class OwnerThread:
             raise
 
     def _take_or_keep(self) -> bool:
-        """Take or keep the forest, and do some of an owner's or standby's work; return whether more is due."""
+        """Take or keep the forest and do some of an owner's or standby's work; return whether more is due."""
         if self._is_closing:
             return False
         try:

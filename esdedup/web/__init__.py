@@ -1,4 +1,4 @@
-"""The web pages and the JSON API of one index: `app.create_app`, and without pages `api_app.create_api`.
+"""The web pages and the JSON API of one index (`app.create_app`), or the API alone (`api_app.create_api`).
 
 Routes only parse requests and render what a reader returns.
 """

@@ -21,7 +21,7 @@ ROOT = "/api"
 PREFIX = f"{ROOT}/v1"
 MAX_FACET_VALUES = 40
 MAX_TEXT = MAX_TEXT_LENGTH
-"""The longest text that can be looked up, in characters: no more is fingerprinted by default."""
+"""The maximum length of a text to look up, in characters; by default, no more are fingerprinted."""
 DESCRIPTION = f"""The size of responses is limited. A title, source, time or address longer than {MAX_VALUE:,}
 characters, or a text longer than {MAX_SHOWN_TEXT:,}, is cut off and ends in “…”. Elasticsearch has
 the whole article: `GET INDEX/_doc/ID`."""
@@ -105,7 +105,7 @@ class OfArticle(ParameterModel):
 
 
 class OneArticle(OfArticle):
-    """The parameters of one article."""
+    """The parameters of a request for one article."""
 
     source_includes: _Includes = []  # noqa: RUF012 - pydantic copies it
 

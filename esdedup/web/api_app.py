@@ -1,6 +1,6 @@
 """The application of the JSON API and its middleware; the pages add their routes.
 
-It needs no package of the extra ``serve``, so that a sidecar without pages has the API too.
+The API needs no package of the extra ``serve``, so that a sidecar without pages has the API too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ from esdedup.web.errors import error_answer, problem_of
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import answering_head, limited, tagged
 
-# A smaller response fits into one packet.
+# Smaller responses are not compressed, since they fit into one packet.
 _MIN_PACKED_BYTES = 1_400
 # The highest compression level that saves more time than it takes in a local network.
 _PACKING = 4
@@ -26,7 +26,7 @@ _PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
 # FastAPI describes its own response to invalid parameters; this application responds with 400.
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
-# Parameters that were removed, and their replacements. If they were ignored, another list would be shown.
+# Parameters that were removed, and their replacements. Ignoring them would silently return a different list.
 _REMOVED = {
     "counting": "sorts by count compare whole clusters",
     "only": "min_similar=1 shows only rows with similar articles, sort=similar-asc begins with all others",
@@ -53,7 +53,7 @@ def with_routes(
     *,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
-    """Return an application with routes and its description, without middleware."""
+    """Return an application with routes and a description of them, without middleware."""
     app = FastAPI(
         title="esdedup",
         summary="Articles, one row for each cluster of near-duplicates, and who else published them.",
@@ -85,7 +85,7 @@ def add_layers(app: FastAPI, *, problem_of: Callable[[Request, Exception], Probl
 async def _check_parameters(request: Request) -> None:
     """Refuse parameters that would be silently ignored: repeated and unknown parameters.
 
-    Pages, feeds and files ignore unknown parameters, since services that share links add some.
+    Pages, feeds and files ignore unknown parameters, since services for sharing links add their own.
     """
     given = request.query_params
     for name in given:

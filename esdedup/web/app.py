@@ -28,7 +28,7 @@ from esdedup.web.context import Context, Marking
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 
-# As often as Elasticsearch refreshes an index by itself, so looking up texts causes no more refreshes.
+# As often as Elasticsearch refreshes an index by itself, so looking up texts causes no extra refreshes.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
 # Added to the time limit for a response.
@@ -62,9 +62,9 @@ def create_app(
         profile: The forest's profile.
         overrides: The overrides of the process that feeds the forest.
         hosts: The names under which the application is reached, besides localhost and IP addresses.
-        origins: The origins of other sites whose pages may read responses as programs do (CORS), such as
+        origins: The origins of other sites whose pages may read responses (CORS), such as
             ``https://desk.example``; ``*`` allows all.
-        time_zone: The time zone for programs, and for visitors whose browser does not name one.
+        time_zone: The time zone for API clients, and for visitors whose browsers do not report one.
         ask_owner: Asks the forest's owner, if it is in this process, how it would assign a text.
         editor_header: The header in which a proxy names the editor who sends a request; the proxy must
             overwrite it in requests of other visitors. None disables editing.

@@ -1,4 +1,4 @@
-"""Articles over time as bars. Pure.
+"""Draws articles over time as bars. Pure.
 
 Above a list, bars are links that filter by time; on an article's page, the first and the largest bar are
 labelled; in a row of the list, bars form a tiny curve.
@@ -153,7 +153,7 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
 
 
 def curve(counts: Sequence[int]) -> str:
-    """Return bars of counts as the path of an SVG; empty if all counts are 0."""
+    """Return the path of an SVG that draws counts as bars; empty if all counts are 0."""
     if not any(counts):
         return ""
     step, most = CURVE_WIDTH / len(counts), max(counts)

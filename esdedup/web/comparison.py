@@ -122,7 +122,7 @@ async def comparison_page(
 
 
 async def article_at(context: Context, place: str) -> FullArticle:
-    """Return the article that `read_place` finds in a value of a form."""
+    """Return the article that a form names; `read_place` parses the form's value."""
     index, article_id = read_place(place)
     if index is not None or article_id != place:
         try:
@@ -134,7 +134,7 @@ async def article_at(context: Context, place: str) -> FullArticle:
 
 
 def read_place(text: str) -> tuple[str | None, str]:
-    """Read the index (None if not named) and the id from ``INDEX/ID``, an id, or a page's address."""
+    """Read the index (None if not named) and the id from ``INDEX/ID``, an id, or a page address."""
     path, _, query = text.strip().partition("?")
     if path.startswith(("http:", "https:", "/")) and path.endswith("/article"):
         parameters = dict(parse_qsl(query.partition("#")[0]))
@@ -151,7 +151,7 @@ async def _explained(context: Context, one: FullArticle, other: FullArticle) -> 
             context.index, one.id, other.id, in_index=one.index, other_in_index=other.index
         )
     except ServerUnavailable:
-        # Its message may contain addresses.
+        # The error's message may contain addresses.
         raise
     except EsdedupError as error:
         return str(error)

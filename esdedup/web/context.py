@@ -54,7 +54,7 @@ class Marking:
             await asyncio.wait([self._update])
 
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
-        """Return the boilerplate in the raw text of an article of a site, or why it is unknown."""
+        """Return the boilerplate in an article's raw text, or the reason why it is unknown."""
         update = self._update
         is_due = time.monotonic() - self._began_s >= _UPDATE_INTERVAL_S
         if update is None or (update.done() and is_due):
@@ -75,7 +75,7 @@ class Marking:
 
 
 class FreshMarking(Marking):
-    """A `Marking` for a single caller, which reads the forest for each text, without a background task."""
+    """A `Marking` for a single caller: it reads the forest for each text, without a background task."""
 
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
         """Return the boilerplate in a text, as `Marking` does."""
@@ -95,12 +95,12 @@ class Context:
     editor_header: str | None = None
     # The field with the address of an article's picture; None shows no pictures.
     thumbnail_field: str | None = None
-    # The zone if the request names none.
+    # The zone for requests that do not name a valid zone.
     default_zone: ZoneInfo
 
     @functools.cached_property
     def zone(self) -> ZoneInfo:
-        """The zone of days, and of times without a zone: from the query, else from the cookie, if valid."""
+        """The zone in which days begin and times are shown: from the query, the cookie, or the default."""
         for name in (self.request.query_params.get("time_zone"), self.request.cookies.get(ZONE_COOKIE)):
             with contextlib.suppress(SettingError):
                 if name:
@@ -120,14 +120,14 @@ class Context:
         return named.encode("latin-1").decode("utf-8", "replace").strip() or None
 
     async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:
-        """Return an article as its pages show it, with the language that it names."""
+        """Return an article for its page, including its language fields."""
         return await self.reader.article(
             self.index, article_id, in_index=in_index, source_includes=LANGUAGE_FIELDS
         )
 
 
 async def _context(request: Request) -> Context:
-    # FastAPI would call a function that is not async in a thread.
+    # This is async because FastAPI would call a plain function in a thread.
     return cast(Context, request.app.state.context_of(request))
 
 

@@ -1,4 +1,4 @@
-"""Exports of a list: a feed, CSV for spreadsheets, and JSON Lines for programs.
+"""Exports of a list: a feed, CSV for spreadsheets, and JSON Lines for scripts.
 
 Feeds are written with the standard library: packages for feeds bring their own models and XML parsers, to
 write the same twenty elements.
@@ -34,7 +34,7 @@ from esdedup.web.guards import UNKEPT
 from esdedup.web.languages import calendar_time
 
 MAX_EXPORTED = MAX_HITS
-"""The maximum number of rows of an export, as for numbered pages. Reading them takes a few seconds."""
+"""The maximum number of rows in an export, as on numbered pages. Reading them takes a few seconds."""
 _MAX_EXPORTED_BYTES = 8_000_000
 """The size at which an export is cut off: a row has about 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
@@ -45,8 +45,8 @@ _COLUMNS = (
     *("title", "source", "published_at", "url", "index", "id"),
 )
 """The columns; the fields of `source_includes` follow."""
-# A cell that begins with one of these, also in full width or after invisible characters, is a formula in
-# spreadsheets, which could send other cells to a server.
+# Spreadsheets treat a cell that begins with one of these characters, even in full width or after invisible
+# characters, as a formula, which could send other cells to a server.
 _FORMULA, _BREAKS = "=+-@", ("\t", "\r", "\n")
 _FEED_TYPE = "application/rss+xml"
 _ATOM, _DC = "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/"
@@ -86,7 +86,7 @@ def _file_of(media_type: str, example: str) -> dict[int | str, dict[str, Any]]:
 async def feed(context: ContextDep, form: Annotated[PageForm, Query()]) -> Response:
     """Returns an item for each row, newest first unless another sort is requested.
 
-    A cluster remains one item for feed readers when it grows.
+    A growing cluster remains one item in feed readers.
     """
     options = await form.options(context) | {"details": True, "sort": form.sort or "newest"}
     page = bounded(await context.reader.list(context.index, **options))
@@ -157,7 +157,7 @@ async def _export(
         options = await form.options(context) | {"page": 1}
         # An article that was not indexed through esdedup may have a lone surrogate, invalid in UTF-8.
         body, count = bytearray(header.encode("utf-8", "replace")), 0
-        # Details of a row are about as large as ten further fields.
+        # A row's details are about as large as ten further fields.
         at_once = max(1, _READ_AT_ONCE // (1 + len(form.source_includes) + 10 * form.details))
         while True:
             size = min(form.size - count, at_once)
@@ -213,7 +213,7 @@ def rss(page: Page, form: PageForm, context: Context) -> bytes:
     ET.SubElement(channel, f"{{{_ATOM}}}link", href=address, rel="self", type=_FEED_TYPE)
     moments = [moment for row in page.rows if (moment := _moment(row)) is not None]
     if moments:
-        # With this time, the feed does not change until there is a newer row.
+        # The newest row's time, so that the feed does not change until there is a newer row.
         _add(channel, "lastBuildDate", format_datetime(max(moments)))
     for row in page.rows:
         # The root of a cluster never changes, so feed readers show a growing cluster once.

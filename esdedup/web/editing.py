@@ -41,7 +41,7 @@ async def _named_editor(context: ContextDep) -> _NamedEditor:
             status=403,
             kind="not_an_editor",
         )
-    # Refuse even origins that may read: an editor's browser would send credentials with their forms.
+    # Refuse even origins that may read responses: their forms would be sent with the editor's credentials.
     if is_foreign(context.request.method, context.request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
     return _NamedEditor(editor=context.stories, by=context.editor)
@@ -98,7 +98,7 @@ async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectRes
     if request["kind"] == "undo":
         request["undoes"], back = given.get("number"), "/edits"
     elif "id" not in given:
-        # Rows of the list.
+        # The list's form names the chosen rows.
         if len(chosen) < 2:
             raise SettingError("choose at least two rows")
         places = ({"index": index, "id": article_id} for index, article_id in map(read_place, chosen))

@@ -1,4 +1,4 @@
-"""Responses to errors: problem details for programs, a page for people."""
+"""Responses to errors: problem details for API clients, a page for visitors."""
 
 import dataclasses
 import logging
@@ -14,9 +14,9 @@ from esdedup.messages import translatable
 from esdedup.serving.problems import Problem
 from esdedup.web import api
 
-# Prefixes of the paths that programs read; people read all other paths.
-_OF_PROGRAMS = (api.ROOT, "/feed.", "/export.")
-# Messages for people, by kind of problem; the detail, for programmers, is in small print.
+# Path prefixes of the API, feeds and exports; all other paths are pages.
+_DATA_PATHS = (api.ROOT, "/feed.", "/export.")
+# Messages for visitors, by kind of problem; the detail for programmers is shown in small print.
 _WORDS = {
     "article_not_found": translatable("There is no such article. It may have been deleted."),
     "article_rejected": translatable("The text of this article cannot be read."),
@@ -33,8 +33,8 @@ log = logging.getLogger("esdedup")
 
 
 def error_answer(scope: Scope, problem: Problem) -> Response:
-    """Return the response to an error: a page, or problem details under the paths of programs."""
-    if _path(scope).startswith(_OF_PROGRAMS):
+    """Return the response to an error: a page, or problem details under `_DATA_PATHS`."""
+    if _path(scope).startswith(_DATA_PATHS):
         return problem.response()
     # Imported here, because the API alone needs no templates.
     from esdedup.web.languages import language_of
@@ -50,7 +50,7 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
 
 
 def problem_of(request: Request, error: Exception) -> Problem:
-    """Return the problem to report for an error, which discloses no addresses."""
+    """Return the problem to report for an error, without disclosing addresses."""
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
         if _path(request.scope).startswith(api.ROOT):
             return Problem.of(404, "no_such_endpoint", "there is no such endpoint; see the API's description")

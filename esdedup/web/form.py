@@ -25,10 +25,10 @@ MAX_VALUES = 100
 
 # The maximum number of fields of a submitted form: one for each row of a page, and some more.
 _MOST_FIELDS = MAX_SIZE + 16
-_OF_SEARCH = {"since", "until", "source", "where"}
-_OF_PAGES = {"compact", "since_time", "until_time"}
+_SEARCH_FIELDS = {"since", "until", "source", "where"}
+_PAGE_FIELDS = {"compact", "since_time", "until_time"}
 # Parameters that change what rows show, not which rows are selected.
-_NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
+_ROW_FIELDS = {"size", "details", "arrived_since", "source_includes"}
 
 
 async def submitted_form(request: Request) -> list[tuple[str, str]]:
@@ -84,8 +84,8 @@ class Form(ParameterModel):
     time_zone: Annotated[
         str, Field(examples=["Asia/Shanghai"]), AfterValidator(lambda name: name and zone_named(name).key)
     ] = ""
-    """The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of
-    the pages, or the server's zone."""
+    """The time zone of calendar days and of times without a zone: an IANA name. Default: the zone in the
+    cookie of the pages, or the server's zone."""
     source: Annotated[list[str], Field(max_length=MAX_VALUES), AfterValidator(_each_once)] = []
     """Only articles from this source; repeat the parameter to allow several sources."""
     where: Annotated[
@@ -129,7 +129,7 @@ class Form(ParameterModel):
     @functools.cached_property
     def parameters(self) -> Parameters:
         """The parameters that differ from their defaults, as in an address."""
-        given = self.model_dump(exclude_defaults=True, exclude=_NOT_OF_THE_LIST)
+        given = self.model_dump(exclude_defaults=True, exclude=_ROW_FIELDS)
         return {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
         }
@@ -142,14 +142,14 @@ class Form(ParameterModel):
     def search(self, context: Context) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
         given = {"words": self.q, "where": values_by_field(self.where), "time_zone": context.zone.key}
-        return self.model_dump(include=_OF_SEARCH) | given
+        return self.model_dump(include=_SEARCH_FIELDS) | given
 
     async def options(self, context: Context) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.list`."""
         query = None
         if self.q or self.since or self.until or self.source or self.where:
             query = await context.reader.search_query(context.index, **self.search(context))
-        given = self.model_dump(exclude={"q", "time_zone", *_OF_PAGES, *_OF_SEARCH})
+        given = self.model_dump(exclude={"q", "time_zone", *_PAGE_FIELDS, *_SEARCH_FIELDS})
         return given | {"query": query, "arrived_since": self.arrived_since or None}
 
 
@@ -174,7 +174,7 @@ class PageForm(Form):
         return self
 
     def changed(self, **changes: object) -> Parameters:
-        """Return the parameters of the first page of a list that differs from this one."""
+        """Return the parameters of the first page of this list with some parameters changed."""
         size = self.model_dump(exclude_defaults=True, include={"size"})
         return self.parameters | size | {"page": "", "after": ""} | changes
 

@@ -44,7 +44,7 @@ def shortened(text: str) -> str:
 
 
 def machine_time(value: object) -> str:
-    """Write an article's time as ISO 8601, for programs."""
+    """Write an article's time as ISO 8601, for the `datetime` attribute of HTML."""
     milliseconds = time_ms(value)
     return "" if milliseconds is None else iso(milliseconds)
 
@@ -142,7 +142,7 @@ def cut(text: str, length: int = MAX_VALUE) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return a text without lone surrogates, invalid in UTF-8, which other programs may have indexed."""
+    """Replace a text's lone surrogates, which other programs may index, but which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -179,7 +179,7 @@ def _bounded(value: object) -> object:
             return tuple(map(_bounded, value[:MAX_ENTRIES]))
         case str():
             return cut(encodable(value))
-        # As stored in the article, of any size and depth.
+        # Values stored in the article may have any size and depth.
         case list() | dict():
             return _bounded_json(value)
         case _:

@@ -35,7 +35,7 @@ MAX_ANSWER_S = 60.0
 _BUSY = Problem.of(503, "requests", translatable("too many requests at once; try again"))
 MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
 """Enough for the longest text if a character takes up to 6 bytes in JSON (``\\u4e2d``). Rare characters take
-12 if they are escaped, so a long text of them must be sent as UTF-8."""
+12 bytes if they are escaped, so a long text of rare characters must be sent as UTF-8."""
 UNKEPT = "no-store"
 """The `Cache-Control` of errors, responses to POST, and exports."""
 REVALIDATED = "private, no-cache"
@@ -79,8 +79,8 @@ def answering_head(app: ASGIApp) -> ASGIApp:
 def limited(app: ASGIApp) -> ASGIApp:
     """Limit requests in size, number and time.
 
-    A request counts from the time when all of it has arrived until its response is ready, so slow visitors do
-    not block others. The limit on connections also limits the memory for their requests.
+    A request counts from the arrival of its last byte until its response is ready, so slow visitors do not
+    block other visitors. The limit on connections also limits the memory for their requests.
     """
     limits = Limits(app, answer=error_answer, max_requests=MAX_REQUESTS, busy=_BUSY, timeout_s=MAX_ANSWER_S)
 
@@ -130,12 +130,12 @@ def tagged(app: ASGIApp) -> ASGIApp:
 
 
 def _tag(start: Message, bodies: list[Message], known: str) -> None:
-    """Add the tag to the start of a response; drop the body if the client has it."""
+    """Add the tag to the start of a response; drop the body if the client has it already."""
     digest = hashlib.blake2b(
         b"".join(each.get("body", b"") for each in bodies), digest_size=_TAG_BYTES
     ).hexdigest()
     headers = MutableHeaders(scope=start)
-    # Weak, because the same response may be sent compressed.
+    # The tag is weak, because the same response may be sent compressed.
     headers["ETag"] = f'W/"{digest}"'
     if known.strip() == "*" or f'"{digest}"' in (
         each.strip().removeprefix("W/") for each in known.split(",")

@@ -27,7 +27,7 @@ from esdedup.web.context import Context
 NAMES = {"en": "English", "zh": "中文"}
 """The languages by code, each in its own name. The first is the default."""
 COOKIE = "esdedup_language"
-"""The cookie with the chosen language, which overrides the browser's."""
+"""The cookie with the chosen language, which overrides the browser's preference."""
 
 _UTC = ZoneInfo("UTC")
 _YEAR_S = 365 * 24 * 3600
@@ -121,7 +121,7 @@ def _number(value: float, code: str) -> str:
 
 @functools.cache
 def language(code: str) -> Language:
-    """Return a language of `NAMES`, whose times are UTC."""
+    """Return the language with this code in `NAMES`; it writes times in UTC."""
     translations = gettext.NullTranslations()
     if code != next(iter(NAMES)):
         with (resources.files("esdedup.web") / "locale" / f"{code}.po").open("rb") as file:

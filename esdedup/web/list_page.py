@@ -57,7 +57,7 @@ class Visits:
 
     @classmethod
     def of(cls, cookie: str | None, now: datetime) -> "Visits":
-        """Read the cookie of a visitor; ignore an invalid one."""
+        """Read the cookie of a visitor; ignore an invalid cookie."""
         found = _VALUE.fullmatch(cookie or "")
         if found is None:
             return cls(None, now)
@@ -122,7 +122,7 @@ async def _read(context: Context, form: PageForm, options: dict[str, Any]) -> tu
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Link:
-    """A value to filter by, and the parameters of the list that adds it, or removes it if it is chosen."""
+    """A value to filter by, and the parameters of the list with this filter added, or removed if chosen."""
 
     label: str
     parameters: Parameters
@@ -136,7 +136,7 @@ class ShownFacet:
 
     heading: str
     is_source: bool
-    # The links that are always shown, and those that unfold.
+    # The links that are always shown, and the links that unfold.
     links: list[Link]
     more: list[Link]
     # The number of articles with other values.
@@ -194,7 +194,7 @@ def _label_of(field: str, value: str, language: Language) -> str:
 def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool = False) -> ShownFacet:
     links = []
     for each in facet.values:
-        # Skip values that would be cut when shown, and blank ones.
+        # Skip blank values, and values that would be cut when shown.
         if len(each.value) > MAX_VALUE or not each.value.strip():
             continue
         if is_source:

@@ -27,7 +27,7 @@ def render(name: str, context: Context, *, status_code: int = 200, **values: obj
     )
 
 
-# Visitors usually share a few time zones; compiling the templates for another takes a few milliseconds.
+# Visitors usually share a few time zones; compiling the templates for another zone takes milliseconds.
 @functools.lru_cache(maxsize=16)
 def _environment(language: Language) -> jinja2.Environment:
     environment = jinja2.Environment(

@@ -80,7 +80,7 @@ async def shown_text(context: Context, article: FullArticle, other: FullArticle 
 
 
 async def _marked_text(context: Context, article: FullArticle) -> tuple[str, LeftOut | str]:
-    """Return the visible text, or only its beginning, and its boilerplate or why that is unknown."""
+    """Return the beginning of the visible text, and its boilerplate or the reason why that is unknown."""
     visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
     # Parsing the markup may take seconds, so it is parsed only once.
     raw = html.escape(visible, quote=False)
@@ -141,7 +141,7 @@ def is_long(text: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the first tokens of a text, up to one more than are compared."""
+    """Return the first tokens of a text: at most one more than are compared."""
     return [match[0] for match in itertools.islice(_TOKEN.finditer(text), MAX_TOKENS + 1)]
 
 

@@ -1,6 +1,6 @@
 """The page on which the API can be tried out, with a form for each operation in its description.
 
-The usual tools for such a page load scripts from other servers, or a megabyte of them.
+The usual tools for such a page load scripts from other servers, or a megabyte of scripts.
 """
 
 import json

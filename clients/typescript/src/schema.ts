@@ -294,7 +294,7 @@ export interface paths {
          * The list as a feed (RSS 2.0)
          * @description Returns an item for each row, newest first unless another sort is requested.
          *
-         *     A cluster remains one item for feed readers when it grows.
+         *     A growing cluster remains one item in feed readers.
          */
         get: operations["feed"];
         put?: never;
@@ -316,7 +316,7 @@ export interface components {
         Article: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
+             * @description When it arrived, ISO 8601, if this replaces a missing or implausible `published_at` in sorts.
              */
             arrived_at?: string | null;
             /** Id */
@@ -332,7 +332,7 @@ export interface components {
             index: string;
             /**
              * Published At
-             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
+             * @description As stored in the article, or ISO 8601 if only the index's mapping can parse the stored form.
              */
             published_at?: unknown;
             /**
@@ -495,7 +495,7 @@ export interface components {
         Excerpt: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
+             * @description When it arrived, ISO 8601, if this replaces a missing or implausible `published_at` in sorts.
              */
             arrived_at?: string | null;
             /**
@@ -516,7 +516,7 @@ export interface components {
             index: string;
             /**
              * Published At
-             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
+             * @description As stored in the article, or ISO 8601 if only the index's mapping can parse the stored form.
              */
             published_at?: unknown;
             /**
@@ -593,7 +593,7 @@ export interface components {
         };
         /**
          * Facet
-         * @description The values of a field, those with the most articles first.
+         * @description The values of a field, the most frequent first.
          */
         Facet: {
             /**
@@ -627,7 +627,7 @@ export interface components {
             articles: number;
             /**
              * Is Chosen
-             * @description Whether the search filters by it.
+             * @description Whether the search filters by this value.
              */
             is_chosen: boolean;
             /** Value */
@@ -681,7 +681,7 @@ export interface components {
         MarkedArticle: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
+             * @description When it arrived, ISO 8601, if this replaces a missing or implausible `published_at` in sorts.
              */
             arrived_at?: string | null;
             /**
@@ -715,7 +715,7 @@ export interface components {
             left_out_unknown: string | null;
             /**
              * Part Of
-             * @description The root of the cluster that its own cluster quotes a part of; None if it quotes none.
+             * @description The root of the cluster that its own cluster quotes a part of; None if it quotes no cluster.
              */
             part_of?: string | null;
             /**
@@ -725,7 +725,7 @@ export interface components {
             profile?: string | null;
             /**
              * Published At
-             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
+             * @description As stored in the article, or ISO 8601 if only the index's mapping can parse the stored form.
              */
             published_at?: unknown;
             /**
@@ -740,7 +740,7 @@ export interface components {
             seq?: number | null;
             /**
              * Site
-             * @description The value of the articles' field for the site; without one, the host of its address, or its source.
+             * @description The value of the site field; without one, the host of the article's address, or its source.
              */
             site?: string | null;
             /**
@@ -771,7 +771,7 @@ export interface components {
             facets: components["schemas"]["Facet"][];
             /** @description None if the source field cannot be counted. */
             sources: components["schemas"]["Facet"] | null;
-            /** @description How many of them were published in each step of the time zone's calendar; sources are not counted. */
+            /** @description How many articles were published in each step of the time zone's calendar; sources are not counted. */
             timeline: components["schemas"]["Timeline"];
             /**
              * Total Articles
@@ -793,7 +793,7 @@ export interface components {
             /**
              * Cut Short
              * @description True if the page is not full because most of the articles read are not rows of this list; `next`
-             *     continues after them.
+             *     continues after the articles read.
              */
             cut_short: boolean;
             /**
@@ -889,7 +889,7 @@ export interface components {
         Row: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
+             * @description When it arrived, ISO 8601, if this replaces a missing or implausible `published_at` in sorts.
              */
             arrived_at?: string | null;
             /** @description None unless details were requested. */
@@ -927,7 +927,7 @@ export interface components {
             new_articles?: number | null;
             /**
              * Published At
-             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
+             * @description As stored in the article, or ISO 8601 if only the index's mapping can parse the stored form.
              */
             published_at?: unknown;
             /**
@@ -968,7 +968,7 @@ export interface components {
              *     deleted.
              */
             earliest: components["schemas"]["Article"] | null;
-            /** @description The earliest article of the story that this one quotes a part of; None if it quotes none. */
+            /** @description The earliest article of the story that this story quotes a part of; None if it quotes no story. */
             excerpt_of?: components["schemas"]["Article"] | null;
             /**
              * Excerpts
@@ -1018,7 +1018,7 @@ export interface components {
             rows: components["schemas"]["Article"][];
             /**
              * Stories
-             * @description Their number, at most 100; 0 if the title has fewer than five words or ten East Asian characters.
+             * @description How many stories, up to 100; 0 if the title has fewer than five words or ten East Asian characters.
              * @default 0
              */
             stories: number;
@@ -1030,7 +1030,7 @@ export interface components {
         SimilarArticle: {
             /**
              * Arrived At
-             * @description When it arrived, ISO 8601, if it is sorted by that time: `published_at` is missing or implausible.
+             * @description When it arrived, ISO 8601, if this replaces a missing or implausible `published_at` in sorts.
              */
             arrived_at?: string | null;
             /**
@@ -1051,7 +1051,7 @@ export interface components {
             index: string;
             /**
              * Published At
-             * @description As stored in the article; ISO 8601 if only its index can parse the stored form.
+             * @description As stored in the article, or ISO 8601 if only the index's mapping can parse the stored form.
              */
             published_at?: unknown;
             /**
@@ -1082,10 +1082,10 @@ export interface components {
          * @description The articles of a cluster, or the articles with a fingerprint, newest first.
          */
         SimilarPage: {
-            /** @description The cluster that this one quotes a part of; None if it quotes none. */
+            /** @description The cluster that this cluster quotes a part of; None if it quotes no cluster. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description The clusters that quote a part of this one.
+             * @description The clusters that quote a part of this cluster.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1095,8 +1095,8 @@ export interface components {
             excerpts: components["schemas"]["Excerpts"];
             /**
              * Is Placeholder
-             * @description Whether it seems to be a short text that several sites serve in place of articles, with unrelated
-             *     titles. An override can declare it boilerplate.
+             * @description Whether the cluster seems to be a short text that several sites serve in place of articles, with
+             *     unrelated titles. An override can declare it boilerplate.
              * @default false
              */
             is_placeholder: boolean;
@@ -1199,13 +1199,13 @@ export interface components {
         };
         /**
          * SourcesPage
-         * @description The sources of an article's cluster, those with the most articles first.
+         * @description The sources of an article's cluster, the largest first.
          */
         SourcesPage: {
-            /** @description The cluster that this one quotes a part of; None if it quotes none. */
+            /** @description The cluster that this cluster quotes a part of; None if it quotes no cluster. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description The clusters that quote a part of this one.
+             * @description The clusters that quote a part of this cluster.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1215,8 +1215,8 @@ export interface components {
             excerpts: components["schemas"]["Excerpts"];
             /**
              * Is Placeholder
-             * @description Whether it seems to be a short text that several sites serve in place of articles, with unrelated
-             *     titles. An override can declare it boilerplate.
+             * @description Whether the cluster seems to be a short text that several sites serve in place of articles, with
+             *     unrelated titles. An override can declare it boilerplate.
              * @default false
              */
             is_placeholder: boolean;
@@ -1336,7 +1336,7 @@ export interface components {
         TimelineStep: {
             /**
              * Articles
-             * @description Articles published in it.
+             * @description Articles published in this interval.
              */
             articles: number;
             /**
@@ -1382,10 +1382,10 @@ export interface components {
          * @description The distinct texts of an article's cluster, in order of time.
          */
         VersionsPage: {
-            /** @description The cluster that this one quotes a part of; None if it quotes none. */
+            /** @description The cluster that this cluster quotes a part of; None if it quotes no cluster. */
             excerpt_of?: components["schemas"]["QuotedStory"] | null;
             /**
-             * @description The clusters that quote a part of this one.
+             * @description The clusters that quote a part of this cluster.
              * @default {
              *       "articles": 0,
              *       "clusters": 0,
@@ -1395,8 +1395,8 @@ export interface components {
             excerpts: components["schemas"]["Excerpts"];
             /**
              * Is Placeholder
-             * @description Whether it seems to be a short text that several sites serve in place of articles, with unrelated
-             *     titles. An override can declare it boilerplate.
+             * @description Whether the cluster seems to be a short text that several sites serve in place of articles, with
+             *     unrelated titles. An override can declare it boilerplate.
              * @default false
              */
             is_placeholder: boolean;
@@ -1880,7 +1880,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
+                /** @description The time zone of calendar days and of times without a zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -1980,7 +1980,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
+                /** @description The time zone of calendar days and of times without a zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -2568,7 +2568,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
+                /** @description The time zone of calendar days and of times without a zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -2650,7 +2650,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
+                /** @description The time zone of calendar days and of times without a zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;
@@ -2734,7 +2734,7 @@ export interface operations {
                 source?: string[];
                 /** @description Further fields of the articles to return in `included`: names separated by commas, or the parameter repeated; at most 20. */
                 source_includes?: string[];
-                /** @description The time zone of days, and of times that name no zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
+                /** @description The time zone of calendar days and of times without a zone: an IANA name. Default: the zone in the cookie of the pages, or the server's zone. */
                 time_zone?: string;
                 /** @description Only articles up to this day or moment, inclusive, ISO 8601. */
                 until?: string;

@@ -4,7 +4,7 @@
 const POLL_MS = 60_000;
 const PAUSE_MS = 200;
 const KEYS_OFF = "esdedup-keys-off";
-// Null if the browser stores nothing.
+// Null if the browser blocks storage.
 const storage = (() => {
   try {
     return localStorage;

@@ -24,10 +24,9 @@ class BatchLimits:
     batch_articles: int = 1_000
     # The maximum number of characters in a batch; the last article may exceed it.
     batch_characters: int = 8_000_000
-    # The maximum number of articles that wait or are being assigned, over all requests. A caller's first
-    # request, or a caller below its share, may exceed it.
+    # The maximum number and total size of articles that wait or are being assigned, over all requests. A
+    # caller's first request, or a caller below its share, may exceed them.
     waiting_articles: int = 20_000
-    # The maximum total size of these articles in characters, with the same exceptions.
     waiting_characters: int = 200_000_000
 
 

@@ -31,7 +31,6 @@ log = logging.getLogger("esdedup")
 
 # Headers that describe a request's original body, not the rewritten one.
 _BODY_HEADERS = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
-# Headers to replace if the response is to be parsed here.
 _ACCEPT_HEADERS = frozenset((b"accept", b"accept-encoding"))
 # Headers that describe the body of Elasticsearch's response, not the merged one.
 _MERGED_HEADERS = frozenset((b"content-length", b"content-encoding", b"content-type"))

@@ -9,8 +9,8 @@ with Dedup(es) as dedup:
     helpers.bulk(es, dedup.enrich(actions))
     page = dedup.reader.list("news", sort="similar-desc")
 
-`__init__.pyi` lists the public names. These modules contain further public types, used by their parameters
-and results:
+`__init__.pyi` lists the public names. These modules contain further public types, used in the parameters
+and results of these names:
 
 - `esdedup.errors`: all errors;
 - `esdedup.reading.results`, `esdedup.reading.overview`, `esdedup.reading.versions`, `esdedup.maintenance`

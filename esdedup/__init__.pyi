@@ -1,4 +1,4 @@
-"""The names that programs import from `esdedup`, each listed once; `__init__.py` reads them from here."""
+"""The public names of `esdedup`, each listed once; `__init__.py` reads the names from this file."""
 
 from esdedup.boilerplate.overrides import Override as Override
 from esdedup.boilerplate.overrides import Overrides as Overrides

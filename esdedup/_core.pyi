@@ -49,7 +49,7 @@ class Parsed:
     ) -> tuple[bytes, bytes, bytes, list[str]]:
         """Return signatures of `verified`, `SIGNATURE`, 0 if missing; which exist, bool; letters, int64.
 
-        Here and below, the last item contains new faults and those of `faults`.
+        Here and below, the last item contains new faults and the earlier `faults`.
         """
 
     def longest_sentences(self, left_out: bytes, max_length: int) -> tuple[list[str], bytes, list[str]]:
@@ -79,16 +79,16 @@ def parse(
     Args:
         texts: With or without markup.
         max_length: How many characters to keep of each visible text.
-        keep_points: Whether to keep the normal texts, which methods that return strings need.
+        keep_points: Whether to keep the normalised texts, which methods that return strings need.
         character_hash: An odd factor and an offset for hashes that no profile uses.
         threads: How many threads parse the texts, and later fingerprint them.
     """
 
 def locate(text: str, *, max_length: int) -> tuple[str, Parsed, bytes, bytes]:
-    """Return a visible text, possibly truncated; the text parsed; passages' starts and ends in it: int64."""
+    """Return the visible text, maybe truncated; the parsed text; and its passages' starts and ends: int64."""
 
 def visible_text(text: str, *, max_length: int) -> str:
-    """Return the visible part of a raw text; if it is truncated, then only beyond `max_length` characters."""
+    """Return at most the first `max_length + 1` characters of the visible text."""
 
 def normalise(texts: Sequence[str], *, max_length: int) -> tuple[list[str], bytes]:
     """Return raw texts without markup, in their normal form, and which of them were truncated: bool."""
@@ -97,10 +97,10 @@ def normal_form(text: str) -> str:
     """Return the normal form of a text without markup."""
 
 def words(text: str) -> list[str]:
-    """Return the runs of letters, digits and their marks in a normal text."""
+    """Return the runs of letters, digits and their marks in a normalised text."""
 
 def letters(text: str) -> str:
-    """Return the letters, digits and marks of a normal text."""
+    """Return the letters, digits and marks of a normalised text."""
 
 def weighted_simhashes(hashes: bytes, weights: bytes, starts: bytes) -> bytes:
     """Return the simhash of each group of weighted hashes: uint64.
@@ -122,7 +122,7 @@ class Learner:
     """Learns boilerplate from pages; see `Boilerplate`. Threads may share a learner.
 
     Changes are made in steps, such as batches: `begin`, then `filter_columns` or `apply`, then `keep` or
-    `undo`. Steps may be nested. A panic is raised as an `EsdedupError`, and so is every later call.
+    `undo`. Steps may be nested. A panic raises an `EsdedupError`, and so does every later call.
     """
 
     def __new__(
@@ -165,7 +165,7 @@ class Learner:
     def apply(self, changes: Changes) -> None:
         """Apply the changes of a step; raises `ValueError` unless it follows the changes applied so far.
 
-        Outdated changes that precede the first ones applied may be missing.
+        Outdated changes before the first applied changes may be missing.
         """
 
     def learned_flags(self, hashes: bytes, site: str | None) -> bytes:
@@ -280,7 +280,7 @@ class NeighbourIndex:
 class Nodes:
     """The nodes and content hashes of a forest in memory; see `forest.nodes.Nodes`.
 
-    A panic is raised as an `EsdedupError`, and so is every later call.
+    A panic raises an `EsdedupError`, and so does every later call.
     """
 
     def __new__(cls, relation: Relation, *, retention_ms: int, granularity_ms: int) -> Self: ...
@@ -303,11 +303,11 @@ class Nodes:
             hashes: The content hashes: uint64.
             times_ms: The articles' times, milliseconds since 1970: int64.
             state: The fields of the forest's `State`.
-            now_ms: The time of the clock.
+            now_ms: The current time.
 
         Returns:
             For each arrival, the number of its kind and the other fields of its `Assignment`, without `seq`;
-            the packed nodes and content hashes to be written; the same in log format; and the new state.
+            the packed nodes and content hashes to be written; the same records as a log; and the new state.
         """
 
     def contested(self) -> list[str]:
@@ -322,12 +322,12 @@ class Nodes:
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
         """Add live nodes and content hashes, in the format of `Plan.written` and in any order.
 
-        Values of an invalid length are skipped. Of several with the same id, the last one is used. Until
+        Values of an invalid length are skipped. Of several values with the same id, the last is used. Until
         `settle` is called, every node is a root.
         """
 
     def missing(self) -> tuple[list[str], list[str]]:
-        """Return the ids of roots that were not loaded, and those of content hashes' nodes that were not."""
+        """Return the ids of roots, and of content hashes' nodes, that were not loaded."""
 
     def load_logs(self, logs: Sequence[bytes]) -> None:
         """Add the entries of logs (`Plan.log`), each up to its first unreadable entry; call `settle` next."""

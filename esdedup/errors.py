@@ -1,4 +1,4 @@
-"""The errors that programs can catch.
+"""The errors that callers can catch.
 
 The servers raise `Refused` instead, to choose a response (`serving/refusals.py`).
 
@@ -6,11 +6,11 @@ Errors have their details as attributes and can be pickled; an `owner` is a `For
 parameters; the command line adds advice about its options.
 
 EsdedupError
-├── SettingError             a parameter is out of range, or two contradict each other
+├── SettingError             a parameter is out of range, or two parameters contradict each other
 │   └── PageTooDeep          a numbered results page extends beyond row 10,000
 ├── FieldsNotFound           the articles of a file have other field names      .missing .found .likely
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
-│   └── TextFailed           its text triggered a bug in the core               .place
+│   └── TextFailed           the text triggered a bug in the core               .place
 ├── ArticleNotFound          no article has the given id                        .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
@@ -24,8 +24,8 @@ EsdedupError
 │   ├── ForestExists         the forest exists, and replacing it was not requested
 │   ├── RetentionShorter     the retention would shrink, and that was not requested
 │   ├── ForestAhead          the forest's time is in the future                 .time_ms
-│   ├── ForestDamaged        its learned boilerplate or edits are damaged       .document .flaw
-│   ├── ForestFull           its nodes exceed the memory limit
+│   ├── ForestDamaged        learned boilerplate or edits are damaged           .document .flaw
+│   ├── ForestFull           the forest's nodes exceed the memory limit
 │   ├── ForestIncomplete     a rebuild of the forest has not finished
 │   ├── ForestBusy           another process owns the forest                    .owner
 │   ├── ForestLost           another process has taken the forest over          .owner
@@ -61,7 +61,7 @@ class EsdedupError(Exception):
 
 
 class SettingError(EsdedupError, ValueError):
-    """A parameter is out of range, or two contradict each other."""
+    """A parameter is out of range, or two parameters contradict each other."""
 
 
 class PageTooDeep(SettingError):
@@ -255,14 +255,14 @@ class ForestDamaged(ForestError):
 
 @dataclass(frozen=True, kw_only=True)
 class ForestOwner:
-    """The process that owns a forest, or its last owner."""
+    """The process that owns a forest, or that last owned it."""
 
     host: str
     pid: int
     since: datetime
     # Whether the process has released the forest.
     released: bool
-    # The address where the process accepts articles from others, if it does so and is reachable from here.
+    # The address where the process accepts articles from others; None if it does not, or is unreachable.
     url: str | None = None
 
     def __str__(self) -> str:

@@ -83,7 +83,7 @@ class Fields:
     fingerprint = _Written()
     # Everything that is compared with other texts.
     signature = _Written()
-    # The order of arrival.
+    # The article's number in the order of arrival.
     seq = _Written()
     # The time of publication, or of arrival if the article's date is implausible.
     published = _Written()
@@ -113,7 +113,7 @@ class EditorialFields(Fields):
 
 
 def editorial(fields: Fields, *, is_editorial: bool) -> Fields:
-    """Return the same field names for an index with or without editing."""
+    """Return the field names as `EditorialFields` or as `Fields`."""
     kind = EditorialFields if is_editorial else Fields
     return kind(**dataclasses.asdict(fields))
 
@@ -125,7 +125,7 @@ def fields_given(given: object) -> Fields | None:
 
 
 def is_in_objects(key: str, names: tuple[str, ...]) -> bool:
-    """Return whether an article's key is the name of one of these objects, or a dotted name of its field."""
+    """Return whether an article's key names one of these objects, or a field in it by a dotted name."""
     return key.startswith(names) and any(key == name or key.startswith(f"{name}.") for name in names)
 
 

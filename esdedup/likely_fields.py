@@ -8,7 +8,7 @@ from esdedup.errors import FieldsNotFound
 from esdedup.fields import Fields, value_of
 
 _MOST_NAMES = 200
-# Field names in other systems, the most specific first, reduced to letters.
+# Field names in other systems, the most specific first, in lower case without separators.
 _USUAL_NAMES = {
     "text": "text body content fulltext articlebody maintext bodytext articletext rawtext 正文 内容",
     "id": "id uuid guid docid documentid articleid newsid itemid key no link url",

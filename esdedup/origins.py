@@ -1,7 +1,7 @@
 """Detects requests that pages of other sites make a browser send. Pure.
 
 The web pages and the embedded node refuse such requests. Host names are checked against DNS rebinding, where
-another site's name resolves to our address. IP addresses cannot be rebound, so they are always accepted.
+another site's name resolves to this server. IP addresses cannot be rebound, so they are always accepted.
 """
 
 import ipaddress
@@ -27,7 +27,7 @@ def is_known_host(host: str, names: Collection[str] = ()) -> bool:
 def is_foreign(method: str, header: Callable[[str], str | None]) -> bool:
     """Return whether a page of another site makes a browser send a request, except by following a link.
 
-    `header` returns the value of a request header. Older browsers send only `Origin`; programs send neither.
+    `header` returns the value of a header. Older browsers send only `Origin`; other clients, neither header.
     """
     site, origin = header("Sec-Fetch-Site"), header("Origin")
     if method in {"GET", "HEAD"}:

@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 
 
 class SerialThread:
-    """Runs jobs in a thread that starts with the first job and ends when this object is garbage-collected.
+    """Runs jobs in a thread that starts with the first job and stops when this object is garbage-collected.
 
     The thread is a daemon, so it delays the exit of the process by a few seconds at most.
     """
@@ -52,7 +52,7 @@ class SerialThread:
 def _finish() -> None:
     """Wait for running jobs: Python aborts a process when a thread returns from the crate during shutdown.
 
-    Threads keep running, since a program may queue further jobs after this.
+    Threads keep running, since further jobs may be queued later.
     """
     futures.wait(_unfinished.copy(), timeout=_EXIT_S)
 

@@ -62,7 +62,7 @@ class Provenance(NamedTuple):
 
     # The site (`site_of`).
     site: str | None
-    # The part of the link after the host, without tracking parameters and fragments (except paths in them).
+    # The part of the link after the host, without tracking parameters, and without fragments except paths.
     # None if the link seems to lead to a front page or a section.
     path: str | None
     # 64 bits by which versions of an article are recognised: 26 bits from its address (the host, path and
@@ -95,7 +95,7 @@ class RawPage(NamedTuple):
 
     text: str
     site: str | None = None
-    # The name of the article on its site: the path of its address or, without one, its id.
+    # The name of the article on its site: the path of the article's address or, without a path, the id.
     article: str | None = None
     # The bits by which versions are recognised (`Provenance.origin`); 0 if they are not needed.
     origin: int = 0

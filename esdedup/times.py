@@ -19,8 +19,8 @@ _zone_names = functools.cache(zoneinfo.available_timezones)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
-# A date in an email or RSS, such as "Sat, 21 Nov 2026 08:00:00 GMT". `email.utils` alone is too lenient: it
-# parses other texts as dates, and unknown or ambiguous zones as UTC.
+# A date as in emails and RSS, such as "Sat, 21 Nov 2026 08:00:00 GMT". `email.utils` alone is too lenient: it
+# parses other strings as dates, and unknown or ambiguous zones as UTC.
 _RFC_822 = re.compile(
     r"([A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d(:\d\d)?( (GMT|UTC?|Z|[ECMP][DS]T|[+-]\d{4}))?"
 )
@@ -54,7 +54,7 @@ def time_ms(value: object, zone: tzinfo = UTC) -> int | None:
 # Patterns of `java.time`: optional sections; and runs of one letter, quoted text, or other characters.
 _OPTIONAL = re.compile(r"\[([^][]*)\]")
 _PART = re.compile(r"(([A-Za-z])\2*)|'([^']*)'|(.)", re.DOTALL)
-# The directives of `strptime`, by run or by letter.
+# The directives of `strptime` for the letters of `java.time`, or for runs of a letter.
 _DIRECTIVES = dict(zip("yuMLdHhmsSaEXxZz", "YYmmdHIMSfpazzzz", strict=True))
 _DIRECTIVES |= {"yy": "y", "uu": "y", "MMM": "b", "MMMM": "B", "EEEE": "A"}
 # Every optional section doubles the number of patterns to try.
@@ -64,7 +64,7 @@ _MOST_BITS = 64
 
 @functools.lru_cache
 def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
-    """Return a parser, which uses the format or `time_ms`, and returns the earliest of several values."""
+    """Return a parser for a format; None uses `time_ms`. Of a list, the parser returns the earliest time."""
     readers = [time_ms] if time_format is None else [*map(_reader, time_format.split("||"))]
 
     def read(value: Any) -> int | None:
@@ -85,12 +85,12 @@ def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
 
 
 def _reader(name: str) -> Callable[[str], int | None]:
-    """Return a parser for an Elasticsearch format or pattern; an unsupported one parses nothing."""
+    """Return a parser for an Elasticsearch format or pattern; it returns None if that is not supported."""
     if unit_ms := {"epoch_millis": 1, "epoch_second": 1_000}.get(name):
         is_number = re.compile(r"-?\d{1,18}(\.\d*)?").fullmatch
         return lambda text: time_ms(int(Decimal(text) * unit_ms)) if is_number(text) else None
     if name.removeprefix("strict_").startswith(("date", "year", "iso")):
-        # Dates in the format of emails are unambiguous too.
+        # `time_ms` also accepts dates as in emails, which cannot be mistaken for these formats.
         short_ms = _reader("yyyy[-MM]")
         is_short = re.compile(r"-?\d+|.{7}").fullmatch
         return lambda text: short_ms(text) if is_short(text) else time_ms(text)
@@ -127,7 +127,7 @@ def _is_readable(directives: list[str]) -> bool:
 
 
 def iso(milliseconds: int, zone: tzinfo = UTC) -> str:
-    """Format milliseconds since 1970 as ISO 8601 in a zone, or as a number outside the years 1 to 9999."""
+    """Format milliseconds since 1970 as ISO 8601 in a zone, or as a number if the year is not 1 to 9999."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, zone).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):

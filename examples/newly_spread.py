@@ -1,6 +1,6 @@
 """Print each story once it has reached a number of sources: ``python newly_spread.py SOURCES FILE``.
 
-FILE stores the roots of the printed stories, which is enough, since a root never changes.
+FILE stores the roots of the printed stories. A root never changes, so it identifies a story.
 """
 
 import os

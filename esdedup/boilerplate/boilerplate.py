@@ -55,7 +55,7 @@ class Boilerplate(Learner):
         least_article_bits: int = _LEAST_ARTICLE_BITS,
         period_records: int = _PERIOD_RECORDS,
     ) -> Self:
-        """Create an object that has learned nothing; only tests pass numbers."""
+        """Create an object that has learned nothing; only tests set the parameters."""
         return super().__new__(
             cls,
             block_pages=block_pages,
@@ -98,7 +98,7 @@ class Boilerplate(Learner):
             passages: The passages of the pages.
             content_hashes: The content hashes of the pages, uint64 ``(text_count,)``.
             overrides: Take precedence over learned boilerplate.
-            sites: The sites of the pages. For several calls, pass one iterator for all pages.
+            sites: The sites of the pages. Successive calls can share one iterator.
             articles: The names of the articles on their sites. The page of an article may change.
             titles: The titles of the pages. Pages with equal titles are versions of an article.
         """

@@ -1,4 +1,4 @@
-"""The changes of a batch of pages to learned boilerplate, as stored bytes."""
+"""The changes that a batch of pages makes to learned boilerplate, as stored bytes."""
 
 import itertools
 import operator
@@ -15,10 +15,10 @@ from esdedup._core import Changes
 __all__ = ["COLUMNS", "LEARNED", "Changes", "arrays_of", "bytes_of", "read_changes"]
 
 LEARNED = 1 << 31
-"""The flag in the values of "passages" that is added to the page number of boilerplate."""
+"""The flag that is added to the page number in "passages_values" if the passage is boilerplate."""
 
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
-    # The last page of the last complete block, the last page of all, then the fields of `Window`.
+    # The last page of the last complete block, the last page overall, then the fields of `Window`.
     "numbers": (np.int64, None),
     # The marks (hashes of the longest passages) of the new pages; and their origins, with the pages' numbers
     # within their sites if their block is complete.
@@ -32,14 +32,14 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "letters": (np.uint32, None),
     "counts": (np.uint32, None),
     # Additions to tables; if a key occurs several times, the last entry wins.
-    # By content hashes of pages: the number of the page.
+    # By content hash of a page: the page's number.
     "pages_keys": (np.uint64, None),
     "pages_values": (np.uint32, 1),
-    # By hashes of sites: the last page of the last block with pages of the site, and the number of its pages.
+    # By hash of a site: the last page of the last block with pages of the site, and the site's page count.
     "sites_keys": (np.uint64, None),
     "sites_values": (np.uint32, 2),
-    # By local hashes of passages (`local_hash` in `core/src/boilerplate/pages.rs`): the last page that was a
-    # new context; for boilerplate, a page of the period in which it was last seen.
+    # By local hash of a passage (`local_hash` in `core/src/boilerplate/pages.rs`): the last page that was a
+    # new context; for boilerplate, a page of the period in which the passage was last seen.
     "passages_keys": (np.uint64, None),
     "passages_values": (np.uint32, 1),
     # For passages that were seen again: the first page; the sets, in bits, of the articles that have their
@@ -73,7 +73,7 @@ def read_changes(content: bytes) -> Changes:
     """Read the output of `bytes_of`.
 
     Raises:
-        ValueError: The bytes are damaged, or no batch can have these changes.
+        ValueError: The bytes are damaged, or no batch can make these changes.
     """
     start = len(_FORMAT) + 4
     body, at = content[start:], struct.calcsize(_LENGTHS)

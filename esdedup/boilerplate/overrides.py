@@ -1,8 +1,8 @@
 """`Overrides`: passages that a person has declared to be boilerplate or text.
 
 Learned boilerplate can be wrong: a footer may be too rare, a hundred weather reports may share a sentence, or
-somebody may have planted it. Overrides take precedence. They are settings, not learned data, and apply to
-pages that arrive later. The package ships overrides for placeholders, which many sites serve instead of
+somebody may have planted a passage. Overrides take precedence. They are settings, not learned data, and apply
+to pages that arrive later. The package ships overrides for placeholders, which many sites serve instead of
 articles. A text that consists only of declared boilerplate gets no fingerprint.
 """
 
@@ -83,7 +83,7 @@ class Overrides:
         """Create overrides from `Override` objects.
 
         Args:
-            overrides: By name, for messages, or without names.
+            overrides: The overrides, or a mapping from the names that messages use to the overrides.
 
         Raises:
             SettingError: An override has no letters or digits; or two overrides contradict each other.
@@ -111,8 +111,8 @@ class Overrides:
                         f"{'for all sites' if site is None else f'for the site {site!r}'} (in short "
                         "passages, all numbers count as equal)"
                     )
-        # `<b>` or `&amp;` may also be text that readers see. If that changes the passages, override the
-        # changed ones too.
+        # `<b>` or `&amp;` may also be text that readers see. If reading them as text yields other passages,
+        # override those passages too.
         visible = [
             (override, text)
             for override, text in zip(named.values(), given, strict=True)
@@ -145,7 +145,7 @@ class Overrides:
         return cls.of(overrides)
 
     def __len__(self) -> int:
-        """The number of declarations, which are counted for each passage and site."""
+        """The number of declarations: one for each passage and site."""
         return len(self._overridden)
 
 

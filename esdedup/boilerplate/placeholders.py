@@ -17,7 +17,7 @@ MOST_LETTERS = 500
 
 # The minimum number of sites that serve a placeholder, each with a different title.
 _SITES = 5
-# The maximum average share of a title's words in the text or the previous title (see benchmarks/tried.md).
+# The maximum average share of title words that are in the text or previous title (see benchmarks/tried.md).
 _MOST_SHARED = 0.2
 # Shorter words, such as `the`, are ignored. In scripts without blanks, from Thai on, pairs of characters
 # count as words.
@@ -62,7 +62,7 @@ class PlaceholderWatch:
         self.noticed = 0
 
     def add(self, root: str, text: str, *, title: str, site: str) -> bool:
-        """Add an article with a short text; return True when its cluster is first detected."""
+        """Add an article with a short text; return whether its cluster is now detected for the first time."""
         titles = self._titles.pop(root, {})
         self._titles[root] = titles
         if len(self._titles) > self._max_clusters:

@@ -18,8 +18,8 @@ MOST_PLAUSIBLE_LEAVES = 1_024
 
 A leaf is a distinct text, so copies add no leaves. A story that every paper edits has a few hundred leaves. A
 template, such as a weather report or a table of prices, or a sentence that many unrelated texts share, adds a
-few leaves every day, without end. The limit is far from both, so it rarely needs changing
-(`most_plausible_leaves`).
+few leaves every day, without end. Stories rarely come near the limit, and templates exceed it in time, so it
+rarely needs changing (`most_plausible_leaves`).
 """
 
 
@@ -27,7 +27,7 @@ class Decision(NamedTuple):
     """The assignments of a batch, which are valid once they are durable."""
 
     assignments: list[Assignment]
-    # Done when the assignments are durable; has the error if they could not be written.
+    # Done when the assignments are durable; its `result` raises the error if they could not be written.
     written: Future[None]
 
 

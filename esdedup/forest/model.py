@@ -101,7 +101,7 @@ class State:
     seq: int = 0
     # The forest's time; NO_TIME until the first arrival with a time.
     time_ms: int = NO_TIME
-    # The first known time; nodes created before any time was known are treated as seen then.
+    # The first known time; nodes created before any time was known are treated as seen at this time.
     origin_ms: int = NO_TIME
 
     def after(self, other: "State") -> "State":
@@ -136,7 +136,7 @@ class Aging:
     """How long nodes live. The durations must be positive."""
 
     retention_ms: int
-    # `seen` is rounded up to a multiple of this, so that most articles do not rewrite nodes of their cluster.
+    # `seen` is rounded up to a multiple of this, so most articles need not rewrite a node.
     granularity_ms: int
 
     def __post_init__(self) -> None:
@@ -146,7 +146,7 @@ class Aging:
 
     @classmethod
     def of(cls, *, retention: timedelta, granularity: timedelta = timedelta(hours=1)) -> "Aging":
-        """Convert durations to whole milliseconds."""
+        """Create an `Aging` from durations, in whole milliseconds."""
         return cls(retention_ms=retention // _MS, granularity_ms=granularity // _MS)
 
     def round_up(self, time_ms: int) -> int:

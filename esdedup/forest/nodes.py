@@ -50,9 +50,9 @@ class Nodes(_core.Nodes):
         self.committed.append(plan)
 
     def keep(self) -> None:
-        """Make the first step permanent; drop some nodes and content hashes that expired before its end."""
+        """Make the first step permanent; drop some nodes and content hashes that had expired by then."""
         super().keep()
-        # This comes last: if an exception interrupts this method, a durable batch is only read again.
+        # This comes last: if an exception interrupts this method, a durable batch is merely read again.
         if self.committed:
             self.committed.popleft()
 
@@ -62,7 +62,7 @@ class Nodes(_core.Nodes):
             super().undo()
 
     def undo_all(self) -> list[Plan]:
-        """Undo all steps that were not kept; return the plans of the committed ones."""
+        """Undo all steps that were not kept; return the plans of the committed steps."""
         plans, self.committed = list(self.committed), collections.deque()
         self.undo()
         return plans

@@ -1,6 +1,6 @@
 """The contract of a store, which persists a forest, and a store in memory.
 
-Each batch makes these calls to the store, in this order; it may be abandoned after any of them::
+Each batch makes these calls to the store, in this order, and may be abandoned after any call::
 
     store.begin()
     left_out = store.boilerplate.filter(passages, content_hashes)
@@ -29,7 +29,7 @@ def completed() -> Future[None]:
 class Store(Protocol):
     """Stores the state, the nodes, the remembered content hashes and the boilerplate of one forest.
 
-    Only one forest uses a store, with one call at a time. A call that cannot read or write raises an
+    A store belongs to one forest; its calls do not overlap. A call that cannot read or write raises an
     `EsdedupError`. After `ForestLost` or `ForestMissing` the store cannot be used again; after any other
     error, `begin` recovers.
     """
@@ -53,13 +53,13 @@ class Store(Protocol):
     def begin(self) -> None:
         """Begin a batch, and discard an earlier batch that was neither committed nor learned.
 
-        Calls `undo` of nodes that stay in memory. Undoes all open steps of the boilerplate, then begins one.
-        After an error of `commit`, of its future or of `learn`, or if nodes or boilerplate are inconsistent,
+        Calls `undo` on nodes that stay in memory. Undoes all open steps of the boilerplate, then begins one.
+        After an error from `commit`, its future or `learn`, or if nodes or boilerplate are inconsistent,
         first restores state, nodes and boilerplate from the written data, as a restart would.
         """
 
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
-        """Return nodes on which the caller calls `assign` at `now_ms`: all nodes, or at least these.
+        """Return nodes on which the caller calls `assign` at `now_ms`: all nodes, or at least the following.
 
         - every live node that is near an arrival or has its id,
         - every arrival's remembered content hash with its node, whether near or not,
@@ -76,14 +76,14 @@ class Store(Protocol):
     def commit(self, plan: Plan) -> Future[None]:
         """Commit the plan that `assign` of the latest `nodes` returned, and begin to write it.
 
-        Waits until the previous plan is durable; if that failed, raises its error and writes nothing of this
+        Waits until the previous plan is durable; if that failed, raises the error and writes nothing of this
         plan. Writes, in this order: ``plan.state``, each record of ``plan.written``, and the boilerplate's
         `changes`, which are written completely or not at all. Keeps the boilerplate's step. For nodes that
         stay in memory, calls `commit`, and `keep` once the plan is durable.
 
         Returns a future that is done when the plan survives a crash of the process (and of the machine, if
-        the store promises that), or has the error. After an error or a crash, any prefix of these writes may
-        be stored: the same arrivals, when assigned again, get the same roots.
+        the store promises that), or fails with the error. After an error or a crash, any prefix of these
+        writes may be stored: the same arrivals, when assigned again, get the same roots.
         """
 
     def learn(self) -> None:

@@ -82,7 +82,7 @@ class Stories:
         return end
 
     def changed_since(self, before: "Stories") -> tuple[set[str], set[str]]:
-        """Return the roots and texts whose articles may have had a different story before."""
+        """Return the roots and texts whose articles may have had a different story according to `before`."""
         merged, texts = self._merged.keys() | before._merged.keys(), self._texts.keys() | before._texts.keys()
         return (
             {each for each in merged if self.end_of(each) != before.end_of(each)},

@@ -90,10 +90,10 @@ class Explainer:
         decided: tuple[PastSignature | None, PastSignature | None] = (None, None),
         is_first_later: bool = False,
     ) -> Explanation:
-        """Compare two raw texts in all stages, including the stages after the deciding one.
+        """Compare two raw texts in all stages, including the stages after the decision.
 
         `decided` contains the signature with which each text was assigned, since the omitted passages may
-        have changed; None means today's signature. Only the later text can be a version of the other.
+        have changed; None means today's signature. Only the later text can be a version of the earlier text.
         """
         texts = self._compared(one, decided[0]), self._compared(other, decided[1])
         whole_texts = self._compare_whole_texts(*texts)
@@ -146,7 +146,7 @@ class Explainer:
         return self._relation.are_equal(one, other)
 
     def _is_version(self, earlier: Signatures | None, later: Signatures | None, *, has_common: bool) -> bool:
-        """Return whether the later of two texts would join the earlier one only by their address."""
+        """Return whether the later text would join the earlier text only because of a common address."""
         if earlier is None or later is None or self._are_equal(earlier, later):
             return False
         ((way,), _) = self._relation.joining(later, earlier, earlier)
@@ -158,8 +158,8 @@ class Explainer:
         rules = self.profile.agreement
         if rules is None or one.signature is None or other.signature is None:
             return None
-        # Exact values need the compared text. For an earlier signature, it is known only if nothing was
-        # omitted.
+        # Exact values need the compared text. For an earlier signature, that text is known only if no passage
+        # was omitted.
         counted = None
         if all(
             each.is_todays or self._are_equal(each.signature, self.signature(each.text, None, is_whole=True))
@@ -172,7 +172,7 @@ class Explainer:
         return ParsedTexts.of([text], max_length=self.profile.max_text_length)
 
     def _remaining(self, text: _ComparedText) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
-        """Return a text and which of its passages are omitted: today's, or none for an earlier signature."""
+        """Return a text and the passages omitted: today's passages, or none for an earlier signature."""
         parsed = self._parsed(text.text)
         return parsed, parsed.left_out(self._filter_of(text.site) if text.is_todays else None)
 

@@ -28,15 +28,15 @@ class Relation:
     """How a profile compares, names and indexes signatures.
 
     In profiles with one simhash per text, texts within a distance are near, and any near text may join. In
-    `verified`, texts are near if they have a representative in common and agree as a whole. Two simhashes are
-    in common within a few bits, so a simhash has a band key for each table of a layout. Two minhashes are in
-    common only if they are equal, so a minhash has one key.
+    `verified`, texts are near if they have a representative in common and agree as a whole. Simhashes count
+    as common if they differ in at most a few bits, so a simhash has a band key for each table of a layout.
+    Minhashes count as common only if they are equal, so a minhash has one key.
     """
 
     def __init__(self, *, max_distance_bits: int, agreement: Agreement | None) -> None:
         """Create the relation of a profile.
 
-        Simhashes are in common if they differ in at most `max_distance_bits`, 0 to 3. `agreement` has the
+        Simhashes count as common if they differ in at most `max_distance_bits`, 0 to 3. `agreement` has the
         rules for whole texts; None if whole texts are not compared.
         """
         self.max_distance_bits = max_distance_bits
@@ -46,7 +46,7 @@ class Relation:
         self.counts_leaves = agreement is None
         """Whether a text near several roots joins the root with the most leaves, not the most similar one."""
         self.core = _core.Relation(max_distance_bits, agreement)
-        """The relation in the crate."""
+        """The crate's relation."""
 
     def ids(self, signatures: Signatures) -> list[str]:
         """Return the node id of each signature; ids are equal if and only if all compared fields are.
@@ -81,7 +81,7 @@ class Relation:
         return are_minhashes(representatives)
 
     def distances_bits(self, one: Representatives, other: Representatives) -> npt.NDArray[np.uint8]:
-        """Return in how many bits representatives differ, elementwise; 64 for unequal minhashes."""
+        """Return the number of differing bits of representatives, elementwise; 64 for unequal minhashes."""
         distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
         is_far = (self.are_exact(one) | self.are_exact(other)) & (distances != 0)
         return np.where(is_far, np.uint8(WIDTH_BITS), distances)

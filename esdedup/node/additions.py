@@ -45,7 +45,7 @@ def add_languages(node: Any) -> None:
 def refuse_foreign_requests(node: Any) -> None:
     """Refuse unknown hosts and requests from other sites' pages; call it before the node starts."""
     interceptor = _field(jpype.JClass("org.elasticsearch.rest.RestController"), "interceptor")
-    # 8.19 lacks the second method, which a proxy, unlike a Python class, may implement anyway.
+    # Elasticsearch 8.19 lacks the second method; a `JProxy` may implement a missing method.
     methods = {"intercept": _intercept, "allowsBrowserSafelistedContentType": lambda _: False}
     interceptor.set(
         _rest_controller(node), jpype.JProxy("org.elasticsearch.rest.RestInterceptor", dict=methods)

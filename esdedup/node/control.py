@@ -32,7 +32,7 @@ _started: list[subprocess.Popen[bytes]] = []
 
 
 class RunningNode(processes.Background, frozen=True):
-    """A process of a running cluster, which has one Elasticsearch node."""
+    """A process of a running cluster; it runs one Elasticsearch node."""
 
     name: str
     home: Path
@@ -45,7 +45,7 @@ class RunningNode(processes.Background, frozen=True):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process still runs."""
+        """Whether the process is still running."""
         return self.process is not None
 
 
@@ -104,7 +104,7 @@ def start(
 ) -> Cluster:
     """Start Elasticsearch on the loopback interface and wait until it responds.
 
-    Existing data is reused. The first node listens on `port` and the others on the following ports; 0 picks
+    Existing data is reused. The first node listens on `port`, further nodes on the following ports; 0 picks
     free ports. The cluster stops after `lifetime_s`, and with `with_parent` also when this process exits.
     """
     version = full_version(version)

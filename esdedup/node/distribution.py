@@ -28,7 +28,7 @@ _VERSIONS = {"8.19": "8.19.21", "8.19.21": "8.19.21", "9": DEFAULT_VERSION, DEFA
 _NETTY = "transport-netty4"
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Called with a file's name and size in bytes; yields a callback for numbers of downloaded bytes."""
+"""Called with a file's name and size in bytes; the context yields a callback for the bytes downloaded."""
 
 
 @contextlib.contextmanager
@@ -48,10 +48,10 @@ def full_version(version: str) -> str:
 def install(
     version: str, *, progress: Progress = no_progress, repositories: Mapping[str, str] | None = None
 ) -> Path:
-    """Return the home directory of a version's jars, after downloading them if necessary.
+    """Return the home directory of a version's jars, after downloading the jars if necessary.
 
-    It contains ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes may call this
-    concurrently. `repositories` are addresses of Maven repositories by name; None uses Maven Central.
+    Its contents are ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes may call
+    this concurrently. `repositories` are addresses of Maven repositories by name; None uses Maven Central.
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():

@@ -27,7 +27,7 @@ def open_anew(path: Path) -> BinaryIO:
 
 
 def read(path: Path) -> bytes:
-    """Read a file created by `open_anew`; refuse it if it is not regular or others may have written it."""
+    """Read a file created by `open_anew`; refuse other kinds of file, and files others may have written."""
     # Without this flag, which Windows lacks, opening a pipe would block until somebody writes to it.
     at_once = getattr(os, "O_NONBLOCK", 0)
     with open(path, "rb", opener=lambda path, flags: os.open(path, flags | at_once)) as file:

@@ -61,7 +61,7 @@ class Deciding(_Model, frozen=True):
 class ServerWork(_Model, frozen=True):
     """Processor time and heap that Elasticsearch needs for dedup."""
 
-    # Processor time for writing an arrival to the forest, including merges.
+    # Processor time for writing an arrival to the forest, including merges of segments.
     us_an_arrival: _Cost
     # Processor time for indexing the dedup object of an article.
     us_an_article: _Cost
@@ -82,7 +82,7 @@ class ServerCosts(_Model, frozen=True):
     page_bytes: _Positive
     # Bytes on disk that the dedup object adds to an article, after merging.
     article_bytes: _Cost
-    # Processor time of the owner for an arrival, excluding the assignment in memory.
+    # The owner's processor time per arrival, excluding the assignment in memory.
     us_a_commit: _Cost
     # The rate of an owner that waits for the server after each batch of 1,000.
     arrivals_a_second: _Positive
@@ -114,7 +114,7 @@ class UnitCosts(_Model, frozen=True):
     # Finding and learning boilerplate, in the owner of the forest.
     omitting: PerText
     deciding: Deciding
-    # Memory of a node in the owner, including its document, excluding the table of content hashes.
+    # The owner's memory per node, including the node's document, excluding the table of content hashes.
     node_bytes: _Positive
     # Peak memory of a process that fingerprints and assigns batches of 1,000, excluding its nodes.
     process_bytes: _Positive
@@ -125,7 +125,7 @@ class UnitCosts(_Model, frozen=True):
 
 
 class LearnedCosts(_Model, frozen=True):
-    """The maximum that learned boilerplate uses, when both of its periods are full."""
+    """The memory and disk space that learned boilerplate uses at most, when both periods are full."""
 
     measured: Measured
     memory_bytes: _Positive

@@ -12,7 +12,7 @@ _MB = 1e6
 
 
 class Figure(NamedTuple):
-    """A calculated number with a name for programs, a title for people, and the basis of its calculation."""
+    """A calculated number with a name for JSON, a title for people, and the basis of its calculation."""
 
     name: str
     title: str
@@ -39,7 +39,7 @@ def _arrivals(plan: CapacityPlan) -> Iterator[Figure]:
     yield Figure("nodes", "nodes at the end of the first retention", load.nodes, "", basis)
     basis = "unchanged reprints, each with the boilerplate of its site"
     yield Figure("pages", "content hashes without a node", load.hashes, "", basis)
-    basis = f"{us:,.0f} µs an article of this length"
+    basis = f"{us:,.0f} µs per article of this length"
     for name, title, rate in (("mean", "on average", mean), ("peak", "at the peak", peak)):
         yield Figure(
             f"fingerprint_cores_{name}", f"cores for fingerprints, {title}", rate * us / 1e6, "cores", basis
@@ -50,10 +50,10 @@ def _owners(plan: CapacityPlan) -> Iterator[Figure]:
     memory, us = plan.memory_each, plan.owner_us
     basis = plan.why if plan.forests == 1 else f"one owner is not enough: {plan.why}"
     yield Figure("forests", "forests, each with an owner", plan.forests, "", basis)
-    basis = f"{us:,.0f} µs of one core an article, {MOST_BUSY:.0%} busy"
+    basis = f"{us:,.0f} µs of one core per article, {MOST_BUSY:.0%} busy"
     title = "articles that one owner can process"
     yield Figure("owner_articles_a_second", title, plan.owner_a_second, "/s", basis)
-    cores, basis = plan.peak_a_second * us / 1e6, f"{us:,.0f} µs an article"
+    cores, basis = plan.peak_a_second * us / 1e6, f"{us:,.0f} µs per article"
     yield Figure("owner_cores_peak", "cores of all owners, at the peak", cores, "cores", basis)
     yield Figure("nodes_a_forest", "nodes of each forest", plan.load_each.nodes, "", "equal shares")
     basis = (
@@ -76,19 +76,19 @@ def _disk(plan: CapacityPlan) -> Iterator[Figure]:
     advice = f"Elastic recommends up to {SHARD_BYTES / _GB:,.0f}"
     if shard_bytes > SHARD_BYTES:
         advice += f"; this needs {math.ceil(plan.forest_bytes_unmerged / SHARD_BYTES):,} forests"
-    basis = f"{server.node_bytes:,.0f} bytes a node, {server.page_bytes:,.0f} a content hash, no replicas"
+    basis = f"{server.node_bytes:,.0f} bytes per node, {server.page_bytes:,.0f} per content hash, no replicas"
     yield Figure("forest_gb", "disk of forests, merged", plan.forest_bytes / _GB, "GB", basis)
     title, basis = "disk of forests, with deleted documents", "merges leave up to a fifth of an index"
     yield Figure("forest_deleted_gb", title, plan.forest_bytes_unmerged / _GB, "GB", basis)
     basis = f"one each, of {shard_bytes / _GB:,.1f} GB with deleted documents ({advice})"
     yield Figure("forest_shards", "shards of forests", forests, "", basis)
-    basis = f"{server.article_bytes:,.0f} bytes an article, {articles:,.0f} articles within the retention"
+    basis = f"{server.article_bytes:,.0f} bytes per article, {articles:,.0f} articles within the retention"
     added_bytes = articles * server.article_bytes
     yield Figure("articles_gb", "disk that dedup adds to articles", added_bytes / _GB, "GB", basis)
     basis = f"{SHARD_BYTES / _GB:,.0f} GB each; the articles themselves need more shards"
     shards = max(1, math.ceil(added_bytes / SHARD_BYTES))
     yield Figure("article_shards", "shards that dedup adds to articles", shards, "", basis)
-    basis = f"batches of {BATCH:,}: {server.requests_a_batch:.1f} of a forest, 1 of articles"
+    basis = f"per batch of {BATCH:,}: {server.requests_a_batch:.1f} for the forest, 1 for the articles"
     title = "requests to Elasticsearch, at the peak"
     requests = plan.peak_a_second / BATCH * (server.requests_a_batch + 1)
     yield Figure("requests_a_second", title, requests, "/s", basis)

@@ -31,7 +31,7 @@ _MOST_DELETED = 0.2
 # A plan with more forests is a mistake, and computing it would take a long time.
 _MOST_FORESTS = 100_000
 
-Why = Literal["one owner is enough", "decisions a second", "memory of an owner", "rows in memory"]
+Why = Literal["one owner is enough", "assignments per second", "memory of an owner", "rows in memory"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Workload:
     articles_a_day: float = 1e6
     # The share of the articles that reprint an earlier article within the retention.
     reprints: float = 0.3
-    # The share of the reprints whose text was edited, which create a node. The other reprints create a
+    # The share of the reprints whose text was edited; they create a node. The other reprints create a
     # content hash if boilerplate is learned, since boilerplate differs between sites, and nothing otherwise.
     edited: float = 0.7
     retention_days: float = 30.0
@@ -103,7 +103,7 @@ class CapacityPlan:
     workload: Workload
     profile: Profile
     costs: UnitCosts
-    # The maximum that learned boilerplate uses.
+    # The memory and disk space that learned boilerplate uses at most.
     learned: LearnedCosts
     forests: int = 1
     # Why more than one forest is needed.
@@ -133,10 +133,10 @@ class CapacityPlan:
 
     @property
     def limit(self) -> Why | None:
-        """The limit that each owner exceeds; None if it exceeds none."""
+        """The first limit that each owner exceeds; None if there is none."""
         load, workload = self.load_each, self.workload
         if load.articles_a_second * workload.peak * self.owner_us > MOST_BUSY * 1e6:
-            return "decisions a second"
+            return "assignments per second"
         if self.memory_each.peak > workload.owner_bytes:
             return "memory of an owner"
         if load.nodes > _MOST_ROWS // (1 if self.profile.agreement is None else REPRESENTATIVES + 1):
@@ -145,7 +145,7 @@ class CapacityPlan:
 
     @property
     def peak_a_second(self) -> float:
-        """The number of articles a second at the peak."""
+        """The number of articles per second at the peak."""
         return self.load.articles_a_second * self.workload.peak
 
     @property
@@ -157,7 +157,7 @@ class CapacityPlan:
 
     @property
     def owner_us(self) -> float:
-        """Processor time of an owner for an article, including the fingerprint, in microseconds."""
+        """An owner's processor time per article, including the fingerprint, in microseconds."""
         costs = self.costs
         looking_us = 0.0 if self.profile.keep_boilerplate else costs.omitting.us(self._length)
         deciding_us = costs.deciding.us(self.load_each.nodes)
@@ -165,7 +165,7 @@ class CapacityPlan:
 
     @property
     def owner_a_second(self) -> float:
-        """The number of articles a second that an owner can process at the peak."""
+        """The number of articles per second that an owner can process at the peak."""
         return MOST_BUSY * 1e6 / self.owner_us
 
     @property
@@ -204,7 +204,7 @@ def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: Learne
     if workload.owner_bytes < empty_bytes:
         raise SettingError(
             f"an owner may use {workload.owner_bytes / 1e9:,.1f} GB, but needs {empty_bytes / 1e9:,.1f} GB "
-            "without any node; allow it more"
+            "without any node; allow the owner more"
         )
 
     def limit(forests: int) -> Why | None:

@@ -22,7 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise SettingError(
             f"cannot listen on {host} port {port}: {error.strerror}; --port 0 picks a free port"
         ) from error
-    # Otherwise a body may wait 40 ms until the head is acknowledged. asyncio does not set this option here.
+    # Without this option, which asyncio does not set, a body may wait 40 ms until the head is acknowledged.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
@@ -48,7 +48,7 @@ class BoundedConnection(H11Protocol):
     probes: ClassVar[tuple[bytes, ...]] = ()
     # The connections beyond `max_connections`, oldest first.
     spare: ClassVar[deque["BoundedConnection"]] = deque()
-    # Limit for receiving the whole first request; if `max_head_s` is set, it starts only after the head.
+    # Limit for receiving the whole first request; if `max_head_s` is set, the limit starts after the head.
     max_request_s: ClassVar[float]
     max_head_s: ClassVar[float | None] = None
     # Limit for sending the response to a client that reads slowly; the application has its own timeout.

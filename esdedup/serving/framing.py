@@ -32,7 +32,7 @@ def framing_fault(begun: bytes) -> str | None:
         return "only HTTP/1.0 and HTTP/1.1 are supported"
     lengths, codings = len(_LENGTH.findall(head)), len(_CODING.findall(head))
     if lengths + codings > 1:
-        return "more than one header gives the length of its body"
+        return "more than one header gives the length of the body"
     if codings and first_line.endswith(_OLD_VERSION):
         return "HTTP/1.0 has no Transfer-Encoding"
     return None

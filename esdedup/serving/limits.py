@@ -79,7 +79,7 @@ class Limits:
             ended = "this process shut down before it could respond: send the request again"
             await exchange.refuse(Problem.of(503, "shutting_down", ended))
         except Exception:
-            # The application may fail after the disconnect that a refusal reports.
+            # A refusal reports a disconnect to the application, which may then fail.
             if not exchange.is_refused:
                 raise
         finally:
@@ -101,7 +101,7 @@ class Limits:
     def _admit(self, size: int, *, of: "_Exchange") -> None:
         if size > self.max_body_bytes:
             raise Refused(
-                f"the request is larger than {self.max_body_bytes:,} bytes: send fewer articles at once",
+                f"the request is larger than {self.max_body_bytes:,} bytes: send fewer articles per request",
                 status=413,
                 kind="body_too_large",
             )

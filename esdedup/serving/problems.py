@@ -1,4 +1,4 @@
-"""Describes errors as problem details (RFC 9457), also for OpenAPI."""
+"""Describes errors as problem details (RFC 9457), in responses and in OpenAPI."""
 
 import dataclasses
 import json
@@ -19,9 +19,9 @@ from esdedup.serving.refusals import Refused
 
 PROBLEM_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:esdedup:problem:"
-# Maximum length of details, in characters, because details quote names chosen by callers.
+# The maximum number of characters in a detail, which may quote names chosen by callers.
 _MAX_DETAIL = 1_000
-# Enough for a full queue, since the owner assigns about ten thousand articles in half a second.
+# Enough to empty a full queue: the owner assigns about ten thousand articles in half a second.
 _RETRY_AFTER_S = 1
 _TEMPORARY = frozenset((429, 502, 503))
 # Kinds of the errors that Starlette raises, by status.
@@ -51,7 +51,7 @@ class Problem:
     """The description of an error for the caller."""
 
     status: int
-    # A stable identifier for programs: lower case with underscores.
+    # A stable identifier for clients: lower case with underscores.
     kind: str
     detail: str
     # Seconds after which to retry; None if the response gives no time.
@@ -74,7 +74,7 @@ class Problem:
 
     @classmethod
     def of_error(cls, error: BaseException) -> "Problem":
-        """Describe an error; unexpected errors only as internal errors, without details."""
+        """Describe an error; an unexpected error becomes an internal error without details."""
         if isinstance(error, Refused):
             problem = cls.of(error.status, error.kind, str(error))
             wait_s = error.retry_after_s

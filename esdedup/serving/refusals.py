@@ -11,7 +11,7 @@ class Refused(EsdedupError):
 
     # The HTTP status.
     status: int = 400
-    # A stable identifier for programs: lower case with underscores.
+    # A stable identifier for clients: lower case with underscores.
     kind: str = "invalid_request"
-    # Seconds after which to retry; None for the default of the status.
+    # Seconds after which to retry; None uses the default for the status.
     retry_after_s: int | None = None

@@ -117,7 +117,7 @@ def _too_large(most_bytes: int) -> RequestRefused:
     return RequestRefused(
         413,
         "content_too_long_exception",
-        f"the request is larger than {most_bytes:,} bytes when decompressed: send fewer articles at once",
+        f"the request is larger than {most_bytes:,} bytes when decompressed: send fewer articles per request",
     )
 
 

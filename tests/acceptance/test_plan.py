@@ -41,7 +41,7 @@ def test_unit_costs_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
         (("--reprints", "30"), "reprints is 30.0; it must be from 0 to 1"),
         (("--costs", "none.json"), "cannot read the unit costs in none.json"),
         (("--costs", "broken.json"), "broken.json has no unit costs"),
-        (("--owner-memory-gb", "0.01"), "allow it more"),
+        (("--owner-memory-gb", "0.01"), "allow the owner more"),
         (("--profile", "no such"), "no profile 'no such'"),
         (("--articles-a-day", "1e300"), "this workload is too large"),
     ],

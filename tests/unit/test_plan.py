@@ -137,7 +137,7 @@ def test_the_load_on_elasticsearch_is_estimated() -> None:
     ("why", "changes"),
     [
         ("one owner is enough", {}),
-        ("decisions a second", {"articles_a_day": 4e9, "retention_days": 0.1}),
+        ("assignments per second", {"articles_a_day": 4e9, "retention_days": 0.1}),
         ("memory of an owner", {"owner_bytes": 4e9}),
         ("rows in memory", {"articles_a_day": 2e7, "peak": 1, "retention_days": 365, "owner_bytes": 1e15}),
     ],
@@ -220,7 +220,7 @@ def test_plans_have_the_fewest_forests_that_fit(
         ({"reprints": 1.1}, "reprints is 1.1; it must be from 0 to 1"),
         ({"edited": math.nan}, "edited is nan"),
         ({"peak": 0.5}, "peak is 0.5; it must be at least 1"),
-        ({"owner_bytes": 1e6}, "without any node; allow it more"),
+        ({"owner_bytes": 1e6}, "without any node; allow the owner more"),
         ({"articles_a_day": 1e15}, "this workload is too large"),
     ],
 )

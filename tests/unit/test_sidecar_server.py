@@ -252,7 +252,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 
 START = b"POST /news/_bulk HTTP/1.1\r\nHost: localhost\r\n"
-TWICE = "more than one header gives the length of its body"
+TWICE = "more than one header gives the length of the body"
 FAULTS = {
     b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n": TWICE,
     b"Content-Length: 3\r\nContent-Length: 3\r\n": TWICE,

@@ -147,10 +147,10 @@ def _handle_signals(handler: Any) -> None:
 
 
 def _interrupt(number: int, _: object) -> None:
-    """Let the command finish within two seconds; exit at once on a second signal."""
+    """Let the command finish within two seconds; exit immediately on a second signal."""
     _handle_signals(signal.SIG_DFL)
     _exit_codes.append(128 + number)
-    # Not `threading`: interrupted code may hold its locks.
+    # Do not use `threading`, since interrupted code may hold its locks.
     _thread.start_new_thread(_end_late, ())
     raise KeyboardInterrupt
 

@@ -20,12 +20,12 @@ _WATCH_S = 2.0
 _POLL_S = 0.1
 _ANNOUNCED = "sidecar.json"
 _LOG = "sidecar.log"
-# Prefixes of variables that are meant for other sidecars, or for clients of other servers.
+# Prefixes of environment variables that are meant for other sidecars, or for clients of other servers.
 _FOREIGN_VARIABLES = ("ESDEDUP_SIDECAR_", "ELASTICSEARCH_", "ES_")
 
 
 def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, options: Sequence[str]) -> str:
-    """Restart the sidecar of an embedded server; return its address when it is ready."""
+    """Restart the sidecar of an embedded server; return the sidecar's address once it is ready."""
     from esdedup.node import private
 
     stop_sidecar(data)

@@ -37,7 +37,7 @@ class Group(TyperGroup):
             )
 
 
-# Plain text, since rich would double the time to show a page of help.
+# Show help as plain text, since rich would double the time that this takes.
 new_app = functools.partial(
     typer.Typer,
     cls=Group,

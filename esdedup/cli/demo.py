@@ -1,4 +1,4 @@
-"""`esdedup demo`: starts an Elasticsearch, a sidecar and pages, with articles to try them out."""
+"""`esdedup demo`: starts Elasticsearch, a sidecar and web pages, with articles to try them out."""
 
 import json
 import tempfile

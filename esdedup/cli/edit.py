@@ -27,7 +27,7 @@ def merge(
 ) -> None:
     """Merge the stories of some articles into one, which keeps the name of the first article's story.
 
-    Articles that arrive later with the same roots belong to it too.
+    Articles that arrive later with the same roots also belong to the merged story.
     """
     if len(ids) < 2:
         raise SettingError("name at least two articles, one of each story to merge")

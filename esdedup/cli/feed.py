@@ -1,4 +1,4 @@
-"""`esdedup setup`, `index` and `learn`: prepare an index, index articles, and learn boilerplate first."""
+"""`esdedup setup`, `index` and `learn`: prepare an index, index articles, and learn boilerplate."""
 
 import functools
 from pathlib import Path
@@ -43,17 +43,17 @@ def setup(
     """Add the fields that esdedup writes to an index, before articles are indexed.
 
     The index stores the language and the names of its articles' fields, so that other commands need no
-    options for them. In a new index, all other fields of the articles are not indexed.
+    options for them. In a new index, no other fields of the articles are indexed.
 
     Options:
-        index: Created if it does not exist.
+        index: The index, which is created if it does not exist.
         shards: Number of shards of a new index.
         route_by_root: Keep each cluster of a new index on one shard, so that sorting by count is exact on any
             number of shards. An article can then be read or deleted by its id only with its root as routing.
         language: Language of titles and texts of a new index, such as en or zh: searches then find words in
             all their forms, and Chinese by pairs of characters.
         forest: The forest that the index belongs to; other forests then refuse its articles. Default: the
-            forest that assigns its first article.
+            forest that assigns the index's first article.
         editorial: Let editors merge and split stories; see `esdedup merge`.
         template: INDEX is an existing index template or component template; new indices made from it get the
             fields.

@@ -1,4 +1,4 @@
-"""Reads files with a plain text or an article in JSON, and opens files that a command writes."""
+"""Reads files that contain plain text or an article in JSON, and opens files that a command writes."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ _ONE_A_FILE = (
 
 
 def read_text(path: Path, fields: Fields) -> RawPage:
-    """Read a file with a plain text or an article in JSON; raises `ArticleRejected` or `SettingError`."""
+    """Read a file with plain text or an article in JSON; raises `ArticleRejected` or `SettingError`."""
     name, text = input_name(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
@@ -72,7 +72,7 @@ def _no_object(name: str, reason: object) -> ArticleRejected:
 
 @contextlib.contextmanager
 def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open a file, which is renamed into place when complete; None means standard output."""
+    """Open a file for writing, and rename it into place when complete; None means standard output."""
     if path is None:
         yield sys.stdout
         return
@@ -107,7 +107,7 @@ def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[["Fil
     with target:
 
         def write(article: "FileArticle") -> None:
-            # Flush every line, so that it is kept however this process ends.
+            # Flush every line, so that none is lost, however this process exits.
             print(json.dumps({id_field: article.id, **article.article}), file=target, flush=True)
 
         try:

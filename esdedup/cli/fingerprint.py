@@ -1,4 +1,4 @@
-"""`esdedup fingerprint`: the fingerprint of a text, without Elasticsearch."""
+"""`esdedup fingerprint`: shows the fingerprint of a text, with or without a forest."""
 
 import functools
 import itertools
@@ -38,10 +38,10 @@ def fingerprint(
     forest: options.Forest,
     server: options.Server,
 ) -> None:
-    """Show the fingerprint of a text on standard input, its representatives, and what is left out of it.
+    """Show the fingerprint of a text on standard input, its representatives, and the boilerplate left out.
 
-    Two texts are compared if they have a minhash in common, or if simhashes of the two differ in at most
-    three bits, or --max-distance-bits; such simhashes share a band. Without --index, no boilerplate has been
+    Two texts are compared if they have a minhash in common, or if two of their simhashes differ in at most
+    three bits (or --max-distance-bits); such simhashes share a band. Without --index, no boilerplate has been
     learned, as for the first article of `esdedup cluster`.
 
     Options:

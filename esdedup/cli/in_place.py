@@ -19,7 +19,7 @@ from esdedup.ingest.migrate import Migration
 from esdedup.plan.costs import SHIPPED, shipped
 
 # Articles adopted per second on two cores, measured by `python -m benchmarks.adoption`.
-_ADOPTED_A_SECOND = 3_500
+_ADOPTED_PER_S = 3_500
 
 
 @command("adopt", example="esdedup adopt 'news-*' --dry-run")
@@ -109,7 +109,7 @@ def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> It
 
 def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str, int]:
     """Estimate the upper limits of time and space; `new` is the share of articles that make a node."""
-    estimated = {"seconds": round(adoption.total / _ADOPTED_A_SECOND)}
+    estimated = {"seconds": round(adoption.total / _ADOPTED_PER_S)}
     with contextlib.suppress(SettingError):  # the costs of this profile were not measured
         server = shipped().of(profile, name=SHIPPED).server
         added = adoption.total * server.article_bytes, adoption.total * new * server.node_bytes
@@ -143,7 +143,7 @@ def migrate(
 ) -> None:
     """Give articles the roots of another forest, with another profile or in this version's format.
 
-    Each article gets a second `dedup` object. Readers and feeders use the first one until --swap switches
+    Each article gets a second `dedup` object. Readers and feeders use the first object until --swap switches
     the indices. After an interruption, run the command again to continue.
 
     Options:
@@ -151,7 +151,7 @@ def migrate(
         to: The other forest, which is created if it does not exist.
         swap: Finally, switch the indices and their templates to the other forest. Stop all feeders of
             --forest first (--wait waits for them), and feed the other forest afterwards.
-        drop_edits: Swap although editors' changes in --forest will be lost.
+        drop_edits: Swap even if editors' changes in --forest will be lost.
         most_per_s: Maximum number of articles per second.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()

@@ -19,7 +19,7 @@ def _escape(character: str) -> str:
 
 
 def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
-    r"""Replace each unsafe character by the escape that `written` returns, such as ``\x1b``."""
+    r"""Replace each unsafe character with the escape that `written` returns, such as ``\x1b``."""
     return _UNSAFE.sub(lambda found: written(found[0]), text)
 
 

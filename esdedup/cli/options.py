@@ -36,7 +36,7 @@ Files = Annotated[
     ),
 ]
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 TimeZone = Annotated[
     str,
     typer.Option(
@@ -77,13 +77,13 @@ class Server(SettingGroup):
     # Import the client only when needed, since commands without a server also import this module.
 
     def connect(self) -> "Elasticsearch":
-        """Return a client, which the caller closes."""
+        """Return a client, which the caller must close."""
         from esdedup.elastic.client import connect
 
         return connect(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
 
     def connect_async(self) -> "AsyncElasticsearch":
-        """Return an async client, which the caller closes."""
+        """Return an async client, which the caller must close."""
         from esdedup.elastic.client import connect_async
 
         return connect_async(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
@@ -98,7 +98,7 @@ class FieldNames(settings.FieldNames):
         return dataclasses.replace(others, **names)
 
     def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
-        """Return the field names of some indices; None without options: the library reads stored names."""
+        """Return the field names of some indices; None without options, so that stored names are used."""
         from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 
@@ -177,7 +177,7 @@ class NewForest(WritableForest):
     """For how many days after its last article a cluster accepts more articles. Default: the forest's
     retention; 30 for a new forest."""
     change_retention: bool = False
-    """Allow a retention shorter than the forest's, which makes nodes expire at once."""
+    """Allow a retention shorter than the forest's, which makes nodes expire immediately."""
     lookup: Literal["memory", "search"] | None = None
     """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
     too large for memory. Default: memory."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
-# Yields a function that adds to the progress.
+# A context manager that yields a function, which adds to the progress.
 _Bar = contextlib.AbstractContextManager[Callable[[int], None]]
 
 _WIDTH_WITHOUT_TERMINAL = 120
@@ -87,12 +87,12 @@ def show(renderable: RenderableType, *, markup: bool = True, wrap: bool = True) 
 
 
 def file_progress(what: str, total_bytes: int | None) -> _Bar:
-    """Show a progress bar over the bytes read, on a terminal only; yields a function that adds bytes."""
+    """Show a progress bar for the bytes read, on a terminal only; yield a function that adds bytes."""
     return _progress(what, total_bytes, TaskProgressColumn(), DownloadColumn())
 
 
 def count_progress(what: str, total: int | None) -> _Bar:
-    """Show a progress bar over a count, on a terminal only; yields a function that adds to it."""
+    """Show a progress bar for a count, on a terminal only; yield a function that adds to the count."""
     return _progress(what, total, MofNCompleteColumn())
 
 
@@ -201,7 +201,7 @@ def print_table(
 
 
 def _grid(rows: Sequence[tuple[str, ...]], *, numbers: Collection[int] = ()) -> Table:
-    """Return rows without a heading; the last cells are wrapped if too long."""
+    """Return a table without a heading; long cells in the last column are wrapped."""
     table = Table.grid(padding=(0, 2))
     last = len(rows[0]) - 1 if rows else 0
     for at in range(last + 1):
@@ -213,7 +213,7 @@ def _grid(rows: Sequence[tuple[str, ...]], *, numbers: Collection[int] = ()) -> 
 
 
 def printable(text: object) -> str:
-    """Return a text with unprintable characters replaced by spaces."""
+    """Return `text` as a string, with unprintable characters replaced by spaces."""
     return "".join(each if each.isprintable() else " " for each in str(text))
 
 
@@ -272,7 +272,7 @@ def print_sources(page: "SourcesPage") -> None:
 
 
 def excerpt_lines(page: "StoryPage") -> list[str]:
-    """Return lines about a cluster besides its articles: excerpts, and whether it is a placeholder."""
+    """Return lines that follow a cluster's articles: excerpts, and whether it is a placeholder."""
     lines, whole, excerpts = _left_out_indices(page.not_set_up), page.excerpt_of, page.excerpts
     if page.is_placeholder:
         lines.append(
@@ -335,7 +335,7 @@ def _print_found(
     *,
     cursor: str | None = None,
 ) -> None:
-    """Print a table of articles, with the given first cells, then lines; narrow screens truncate titles."""
+    """Print a table of articles, with the given first cells, then `lines`; titles may be truncated to fit."""
     table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     longest_id = max((len(article.id) for _, article in rows), default=0)
     table.add_column(name, justify="right", no_wrap=True)

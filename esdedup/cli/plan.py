@@ -61,7 +61,7 @@ def plan_command(
     found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))
     planned = plan(workload, profile, found.of(profile, name=name), found.learned)
     if json:
-        output.print_json(_for_programs(planned, found))
+        output.print_json(_as_json(planned, found))
     else:
         _print_plan(planned, found, name=name)
 
@@ -76,7 +76,7 @@ def _read(path: Path) -> CostsFile:
     return CostsFile.read(text, name=str(path))
 
 
-def _for_programs(plan: CapacityPlan, costs: CostsFile) -> dict[str, Any]:
+def _as_json(plan: CapacityPlan, costs: CostsFile) -> dict[str, Any]:
     return {
         "workload": dataclasses.asdict(plan.workload),
         "profile": plan.profile.label,

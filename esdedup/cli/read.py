@@ -49,8 +49,8 @@ def list_rows(
         sources: Only articles from this source; repeat the option to allow several sources.
         conditions: Only articles with this value in another keyword field, such as language:en; repeat the
             option to allow several values of a field, or for several fields.
-        head: Which matching article a row shows. Default: the one that decides its position; the newest if
-            rows are sorted by count.
+        head: Which matching article a row shows. Default: the article that decides the row's position, or
+            the newest if rows are sorted by count.
         min_similar: Only rows with at least this many similar articles.
         min_sources: Only rows of clusters with at least this many sources.
         no_dedup: Show every article in its own row.
@@ -103,7 +103,7 @@ def similar(
         text: Instead of an id, a file with a text, which need not be indexed; - is standard input.
         site: With --text: the site of the text, as a name or an address; its boilerplate is left out.
             Default: the site of the article, if the file is JSON.
-        by_source: Show the sources in its cluster, and how many articles each published.
+        by_source: Show the sources in the article's cluster, and how many articles each published.
         other_sources: Leave out the article's own source.
     """
     if (article_id is None) is (text is None):
@@ -150,7 +150,7 @@ def show(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """Show the fingerprint, bands and root of an article, or the articles with a fingerprint or a root.
+    """Show the fingerprint, bands and root of an article, or the articles with a given fingerprint or root.
 
     Also shows the forest's node for the text.
 
@@ -175,7 +175,7 @@ def show(
             if json:
                 shown = article.model_dump(mode="json", exclude={"text"})
                 quoting = story.model_dump(mode="json", include={"excerpt_of", "excerpts", "is_placeholder"})
-                output.print_json({"article": shown} | quoting | _for_programs(node, missing))
+                output.print_json({"article": shown} | quoting | _as_json(node, missing))
             else:
                 _print_article(article)
                 _print_node(node, missing)
@@ -192,7 +192,7 @@ def show(
             index=index,
         )
     if json:
-        output.print_json(found.model_dump(mode="json") | _for_programs(node, missing))
+        output.print_json(found.model_dump(mode="json") | _as_json(node, missing))
     else:
         _print_node(node, missing)
         output.print_articles(found)
@@ -208,7 +208,7 @@ def _node(maintenance: "esdedup.Maintenance", node_id: str | None) -> tuple["For
     return node, None if node is not None else "not in the forest, or no longer"
 
 
-def _for_programs(node: "ForestNode | None", missing: str | None) -> dict[str, object]:
+def _as_json(node: "ForestNode | None", missing: str | None) -> dict[str, object]:
     return {"node": None if node is None else node.model_dump(mode="json"), "node_missing": missing}
 
 

@@ -64,7 +64,7 @@ def sidecar(
     """Run a proxy for Elasticsearch that gives roots to the articles of many feeders.
 
     Point Elasticsearch clients at it instead of at Elasticsearch. Settings are read from options, from the
-    environment, and from a file (--config), in this order. On SIGTERM, it finishes accepted requests first.
+    environment, and from a file (--config), in this order. On SIGTERM, it first finishes accepted requests.
     """
     require_extra("sidecar")
     from esdedup.ingest.settings import as_toml

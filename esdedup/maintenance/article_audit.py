@@ -36,9 +36,9 @@ class _Batch:
     live: list[Record]
     # Valid records whose nodes may have expired.
     old: list[Record]
-    # The existing nodes of their texts, roots and content hashes, by id.
+    # The existing nodes of the records' texts, roots and content hashes, by id.
     nodes: dict[str, StoredNode]
-    # Their remembered content hashes, by id.
+    # The records' remembered content hashes, by hash.
     hashes: dict[str, StoredHash]
     # Nodes with an earlier `seen` have expired.
     since_ms: int
@@ -94,7 +94,7 @@ class ArticleAudit:
             self.on_articles(len(records))
 
     def _state_behind(self) -> Iterator[Violation]:
-        # Articles are read first: while a forest is fed, its state runs ahead of its articles.
+        # Read the articles first: while a forest is fed, its state runs ahead of its articles.
         articles = self.records.state()
         forest = self.index.status().state
         after = forest.after(articles)
@@ -119,7 +119,7 @@ class ArticleAudit:
         yield from self._other_links(batch)
 
     def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
-        # Later articles are compared with the nodes as repaired for earlier articles.
+        # Compare each article with the nodes as repaired for the articles before it.
         repaired, hashes = dict(batch.nodes), dict(batch.hashes)
         for record in batch.live:
             if record.profile != self.index.meta.profile:
@@ -256,7 +256,7 @@ class ArticleAudit:
             signature=record.signature if is_recreated and node_id == record.fingerprint else node.signature,
             seq=min(node.seq, record.seq),
             made_ms=min(node.made_ms, record.seen_ms),
-            # Keep the node's time unless it is too early, since it may be rounded with another granularity.
+            # Keep the node's time unless it is too early: it may have been rounded with another granularity.
             seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
         )
 
@@ -290,7 +290,7 @@ class ArticleAudit:
 
 
 def _linked(node: StoredNode, record: Record) -> StoredNode:
-    """Return a root with its missing links taken from its article; return other nodes unchanged."""
+    """Return a root with its missing links taken from `record`; return other nodes unchanged."""
     if not node.is_root:
         return node
     part_of, has_part = (link if is_node_id(link) else "" for link in record.links.values())

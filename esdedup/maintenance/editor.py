@@ -137,7 +137,7 @@ def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]
 
 
 def _made(edits: Edits, request: EditRequest, *, by: str) -> Edit | None:
-    """Return the edit made by this request, perhaps when it was first sent; None if there is none yet."""
+    """Return the edit made by this request, perhaps when it was first sent; None if no edit has been made."""
     made = next((each for each in edits.edits[::-1] if each.request_id == request.request_id), None)
     wanted = {"by": by, **request.model_dump(include={"kind", "undoes", "why"})}
     if made and made.model_dump(include={*wanted}) != wanted:

@@ -17,13 +17,13 @@ from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, rep
 
 # The minimum number of nodes in a batch. The neighbours of a batch are searched for together.
 AUDIT_BATCH = 5_000
-# Leaves of one tree that are compared at once; each leaf may have very many neighbours.
+# Maximum number of leaves that are compared together, since each may have very many neighbours.
 _LEAVES_AT_ONCE = 500
 
 
 @dataclasses.dataclass(kw_only=True)
 class Tree:
-    """The nodes of one root."""
+    """All nodes with the same root, which may itself be missing."""
 
     root: str
     # Sorted by seq.
@@ -54,7 +54,7 @@ class ForestAudit:
     on_nodes: Callable[[int], None]
 
     def violations(self) -> Iterator[Violation]:
-        """Yield every violation that can be found without articles. The forest may be in use meanwhile."""
+        """Yield every violation that can be found without articles. The forest may be in use."""
         self._index.refresh_if_allowed()
         if self._index.log is not None:
             self._index.run(self._index.log.update())
@@ -112,7 +112,7 @@ class ForestAudit:
             repaired = repaired._replace(seq=first.seq, made_ms=min(first.made_ms, root.made_ms))
             detail = f"it is arrival {first.seq}, but its root {root.id} is arrival {root.seq}"
             yield repairable(ViolationKind.LEAF_BEFORE_ROOT, first.id, detail, Remedy(stored=(repaired,)))
-        # Check this only before nodes can expire, since later a leaf's neighbour may have been deleted.
+        # Check this only while no node can have expired; later, a leaf's neighbour may have been deleted.
         if self._live_since_ms == NO_TIME:
             yield from self._nothing_near(tree)
 
@@ -151,7 +151,7 @@ class ForestAudit:
         candidates = [each for each in self._index.run(near_them) if isinstance(each, StoredNode)]
         cache = NodeCache(genuine(candidates, relation), relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
-        # By root: its oldest neighbour in the tree whose root it resembles most, preceded by the sort key.
+        # For each root: its oldest neighbour in the tree that it resembles most, preceded by the sort key.
         earlier: dict[str, tuple[float, int, StoredNode]] = {}
         for root, node, resemblance in self._joinable(near):
             # Two roots must never be neighbours. A leaf may be a neighbour of a root that it did not join,
@@ -167,7 +167,7 @@ class ForestAudit:
     def _joinable(
         self, near: list[tuple[StoredNode, StoredNode]]
     ) -> Iterator[tuple[StoredNode, StoredNode, float]]:
-        """Yield each text with a neighbour whose tree it may join, and its resemblance to that root."""
+        """Yield each text with a neighbour whose tree it may join, and its resemblance to the tree's root."""
         roots = {node.id: node for _, node in near if node.is_root}
         missing = {node.root for _, node in near} - roots.keys()
         others, relation = self._index.run(self._index.nodes.by_id(missing)), self._index.relation
@@ -196,7 +196,7 @@ class ForestAudit:
                     yield repairable(ViolationKind.STRAY_PAGE, hit["_id"], detail, Remedy(damaged=hit))
 
     def _damaged_learning(self) -> Iterator[Violation]:
-        # A repair deletes all documents, since each contains only the changes after the previous one.
+        # A repair deletes all documents, since each contains only the changes since the previous document.
         try:
             LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
         except ForestDamaged as error:

@@ -48,7 +48,7 @@ class Inspection:
     _scope: ForestScope
 
     def forest_of(self, indices: Sequence[str] = ()) -> str:
-        """Return the forest for some indices: the given one, or the indices' own, or ``esdedup-forest``."""
+        """Return the given forest, or else the forest stored in the indices, or else ``esdedup-forest``."""
         check_index_names(indices)
         if not indices:
             return self._scope.forest
@@ -85,7 +85,7 @@ class Inspection:
             overrides: The overrides of the process that feeds the forest, to show the text that is left out.
 
         Raises:
-            ArticleNotFound: No article has one of the ids.
+            ArticleNotFound: One of the articles does not exist.
             ArticleRejected: An article has no text.
             SettingError: The articles' profile is unknown, or an id is empty; or the profile keeps
                 boilerplate, so overrides would have no effect.
@@ -133,8 +133,8 @@ class Inspection:
         """Return the statistics of the forest.
 
         Args:
-            indices: The indices of its articles, to show sentences that many nodes share, and to count the
-                articles that are not enriched.
+            indices: The indices of the forest's articles, to show sentences that many nodes share, and to
+                count the articles that are not enriched.
         """
         index = self._found(indices)
         texts = StoredTexts(self._client, indices=indices, fields=self._scope.fields) if indices else None
@@ -152,7 +152,7 @@ class Inspection:
         """Return the learned boilerplate of each site.
 
         The forest stores no text, so this reads the latest articles, and counts the passages in them that are
-        boilerplate by now. Overrides are ignored.
+        now boilerplate. Overrides are ignored.
 
         Args:
             indices: The indices of the forest's articles.

@@ -29,15 +29,15 @@ _MOST_PASSES = 10
 
 
 class Maintenance(Inspection):
-    """Maintains one forest. Methods that change it hold its lease until they return.
+    """Maintains one forest. Methods that change the forest hold its lease until they return.
 
     Raises:
-        ForestError: The forest does not exist; or the method changes it, and another process owns it.
+        ForestError: The forest does not exist; or the method changes the forest, and another process owns it.
         ForestMismatch: Articles belong to another forest.
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
         IndexNotReady: An index is missing, or lacks the fields of esdedup.
-        SettingError: `indices` is a string, contains an empty name, or is empty although it is required; or a
-            number is below 1.
+        SettingError: `indices` is a string, contains an empty name, or is empty where indices are required;
+            or a number is below 1.
     """
 
     @checked
@@ -53,7 +53,7 @@ class Maintenance(Inspection):
 
         Args:
             client: The caller must close it.
-            forest: The name of its index. None means the forest of the articles, or ``esdedup-forest``.
+            forest: The name of the forest's index. None means the articles' forest, or ``esdedup-forest``.
             fields: The names of the articles' fields. None means the indices' own names, which must agree.
             wait_s: How long to wait while another process owns the forest.
 
@@ -84,12 +84,12 @@ class Maintenance(Inspection):
             return expiry.expire(writer, index.status().aging, on_progress=on_progress or ignore)
 
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
-        """Repair every violation that can be repaired; may be interrupted and run again.
+        """Repair every violation that can be repaired; if a repair is interrupted, run it again.
 
-        First, times in the future, caused by a clock that was ahead, are set back to the forest's last time
-        before them. Next, missing nodes of articles are restored, with the articles' roots. Then each tree
+        First, times in the future, caused by a clock that was ahead, are replaced by the forest's latest
+        plausible time. Next, missing nodes of articles are restored, with the articles' roots. Then each tree
         whose root has an older neighbour joins that neighbour's tree. Finally, articles get the root of their
-        node. A repair may reveal another violation, so this is repeated until nothing is left to repair.
+        node. A repair may reveal another violation, so these steps are repeated until none is left.
 
         Args:
             indices: The indices of all articles that this forest assigned. If empty, only the forest is
@@ -130,9 +130,9 @@ class Maintenance(Inspection):
     ) -> int:
         """Rebuild the forest from articles alone; each article keeps its root.
 
-        Leaves out articles whose node would have expired, and articles with an invalid record, whose number
-        is logged. The forest cannot be used until the rebuild has finished; if it is interrupted, another run
-        continues it.
+        Leaves out articles whose node would have expired. Also leaves out articles with an invalid record,
+        and logs how many they are. The forest cannot be used until the rebuild has finished. If a rebuild is
+        interrupted, another run continues it.
 
         Args:
             indices: The indices of all articles that this forest assigned.
@@ -141,7 +141,7 @@ class Maintenance(Inspection):
             retention: How long nodes live. None means the retention stored in the replaced forest or in the
                 indices, or else 30 days.
             change_retention: Whether nodes may live for less time than before.
-            lookup: How its owner finds nodes. None means the replaced forest's lookup, or else `memory`.
+            lookup: How the owner finds nodes. None means the lookup of the replaced forest, or else `memory`.
             on_progress: Called with the number of articles in each batch.
 
         Returns:
@@ -149,7 +149,7 @@ class Maintenance(Inspection):
 
         Raises:
             RetentionShorter: Nodes would live for less time than before, and `change_retention` is false.
-            ForestExists: `replace` is false; or it is true, but the forest has more nodes or indices.
+            ForestExists: `replace` is false; or it is true, but the old forest has more nodes or indices.
             ForestMismatch: Also if the articles have several profiles, or an unknown profile.
             IndexNotReady: Also if none of the articles was indexed through esdedup.
         """

@@ -27,11 +27,11 @@ NO_LINKS = {"part_of": None, "has_part": None}
 Change = tuple["Record", dict[str, Any]]
 """An article, and new values of fields in its dedup object; None deletes a field."""
 LONE = "~"
-"""Prefix of the root of an article without a fingerprint."""
+"""The prefix of the root of an article without a fingerprint."""
 
 # An article may have been written or deleted since it was read.
 _EXPECTED_STATUS = frozenset({200, 201, 404, 409})
-# Articles sampled from each end of an index; Elasticsearch limits `top_hits` to 100.
+# Number of articles sampled from each end of an index; Elasticsearch limits `top_hits` to 100.
 _SAMPLE = 100
 # A smaller sample proves nothing: its few nodes may all have been lost by accident.
 _LEAST_SAMPLE = 3
@@ -64,7 +64,7 @@ class Record:
     seen_ms: int
     # The time of publication; NO_TIME if unknown.
     published_ms: int = NO_TIME
-    # Invalid fields with several values, of which this record has the first; esdedup writes one value.
+    # Fields with several values, which is invalid; this record has the first value of each.
     several: tuple[str, ...] = ()
 
 
@@ -122,8 +122,8 @@ class Records:
     def refuse_others_articles(self, index: ForestIndex, *, most_known: float = 0.1) -> None:
         """Raise `ForestMismatch` if an index of articles seems to belong to another forest.
 
-        It does if at most the share `most_known` of a sample of its articles have their node or root in this
-        forest. Some may be found by chance, since both forests may get the same texts. The sample omits
+        This is assumed if the forest has the node or root of at most the share `most_known` of a sample of
+        articles. Some may match by chance, since both forests may get the same texts. The sample omits
         articles that may have expired, and articles newer than a forest that was restored from a snapshot.
         """
         may_refresh = index.refresh_if_allowed()
@@ -147,7 +147,7 @@ class Records:
                 )
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
-        """Return the index and id of each article with all of its terms; each article needs at least one."""
+        """Return the index and id of each article that has all of its listed bands; each must list one."""
         columns = columns_of([terms for _, terms in bands])
         filters: list[Query] = [{"terms": {f"{self._fields.dedup}.bands": column}} for column in columns]
         filters.append({"ids": {"values": [record.id for record, _ in bands]}})
@@ -273,7 +273,7 @@ class Records:
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Move articles that are routed by their root: write each to its new shard, then delete the old copy.
 
-        If this is interrupted, some articles exist twice until it runs again.
+        If this is interrupted, some articles exist twice until a repair runs again.
         """
         if not roots:
             return 0
@@ -329,7 +329,7 @@ def _place(record: Record, routing: str | None) -> dict[str, Any]:
 
 
 def refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, forest: str) -> None:
-    """Raise unless a forest has at least half of the sampled roots of an index, leaving out expired ones."""
+    """Raise unless a forest has at least half of the sampled roots of an index, ignoring expired roots."""
     execute(client, refresh(index))
     records = Records(client, indices=[index], fields=fields)
 

@@ -1,4 +1,4 @@
-"""Repair and rebuilding of a forest from its articles, in steps that can be interrupted and repeated."""
+"""Repairs a forest, or rebuilds it from its articles, in steps that can be interrupted and repeated."""
 
 import collections
 import dataclasses
@@ -82,7 +82,7 @@ class Repair:
     on_progress: Callable[[int], None]
 
     def run_once(self, latest_ms: int) -> Repaired:
-        """Make one pass, and count the repairs. Times after `latest_ms` are in the future."""
+        """Make one pass, and return the number of repairs of each kind. `latest_ms`: as for `TimesAhead`."""
         index, records = self.writer.index, self.records
         aging = index.status().aging
         ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
@@ -187,7 +187,7 @@ class Rebuild:
     indices: dict[str, dict[str, Any]]
     name: str
     records: Records
-    # None means the replaced forest's aging, else the one stored in the articles' indices, else the default.
+    # None means the aging of the replaced forest, or else that of the articles' indices, or else the default.
     aging: Aging | None
     change_retention: bool
     lookup: Lookup | None
@@ -196,7 +196,7 @@ class Rebuild:
     on_progress: Callable[[int], None]
 
     def run(self) -> int:
-        """Rebuild the forest; return the number of its nodes. Raises as `Maintenance.rebuild` does."""
+        """Rebuild the forest; return its number of nodes. Errors: see `Maintenance.rebuild`."""
         invalid: list[str] = []
         with self._emptied() as writer:
             audit = ArticleAudit(
@@ -230,7 +230,7 @@ class Rebuild:
         return nodes
 
     def _emptied(self) -> ForestWriter:
-        """Create an empty forest, marked as unusable, or find the one that an interrupted rebuild left."""
+        """Create an empty forest, marked as unusable, or find the forest that an interrupted rebuild left."""
         # A forest that is rebuilt under another name keeps its edits, unless it is the target of a migration.
         following = {each.forest for each in map(next_object, self.indices.values()) if each}
         edited = self.name if self.name in following else forest_of(self.indices, given=None, usual=self.name)
@@ -251,7 +251,7 @@ class Rebuild:
                 if self.aging and not self.change_retention:
                     refuse_shorter(index, self.aging)
                 self._refuse_larger(index)
-            # Take its lease first. Otherwise its owner could write to the new forest through the alias.
+            # Take the old forest's lease first. Otherwise its owner could write to the new forest.
             replaced = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
             with replaced.released_on_error():
                 if not index.meta.rebuilding:
@@ -281,12 +281,12 @@ class Rebuild:
             if is_kept:
                 _write_learned(writer, _learned(kept))
             writer.write([], learned=[*map(edit_document, kept.run(read_edits(kept.name)).edits or edits)])
-            # The order is unreliable, since an article that was indexed twice has its second number.
+            # The order is unreliable, since an article that was indexed twice has only its second `seq`.
             _mark_order(writer)
         return writer
 
     def _refuse_larger(self, index: ForestIndex) -> None:
-        """Log which forest is replaced; raise if it has more than the articles and `replace` forbids that."""
+        """Log what is replaced; raise if it has more than the articles, unless `replace` allows that."""
         with translated(f"look for the indices of the forest {self.name!r}"):
             found = self.client.indices.get_mapping(
                 expand_wildcards="all", filter_path="*.mappings._meta.esdedup.forest"
@@ -316,7 +316,7 @@ class Rebuild:
             copy.write_own(aging_document(status.aging, dead_before_ms=dead_before_ms))
             copy.write([], state=status.state)
             _write_learned(copy, _learned(index))
-            # Stop edits, and wait for those in progress, before they are read.
+            # Stop new edits, and wait for edits in progress, before the edits are read.
             Fence(self.client, forest=self.name).let_edit("remove")
             copy.write([], learned=[*map(edit_document, index.run(read_edits(index.name)).edits)])
 

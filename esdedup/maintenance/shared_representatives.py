@@ -26,7 +26,7 @@ _MOST_NODES_READ = 100
 
 
 class SharedRepresentative(pydantic.BaseModel, frozen=True):
-    """A representative that many of the examined nodes have, where near representatives count as equal."""
+    """A representative that many of the examined nodes have, counting near representatives as equal."""
 
     simhash: str
     # How many nodes have it, how many nodes were examined, and how many trees have nodes with it.

@@ -19,12 +19,12 @@ from esdedup.times import DAY_MS, iso
 _DAYS_SHOWN = 14
 _LARGEST_SHOWN = 10
 _SHARED_SHOWN = 5
-# If fewer trees than this share a representative, it may be by chance, even if all texts are alike.
+# Fewer trees than this may share a representative by chance, even if all their texts are alike.
 _MANY_TREES = 10
 
 
 class Cluster(pydantic.BaseModel, frozen=True):
-    """A cluster, by its root."""
+    """A cluster, named by its root."""
 
     root: str
     leaves: int
@@ -64,9 +64,9 @@ class ForestNode(pydantic.BaseModel, frozen=True):
     is_live: bool
     # The number of live leaves in its tree.
     live_leaves: int
-    # The number of the arrival that made it.
+    # The seq of the article that made it.
     seq: int
-    # In the forest's time, ISO 8601; None if unknown. `seen` is rounded up.
+    # When it was made and last seen, in the forest's time (ISO 8601); None if unknown. `seen` is rounded up.
     made: str | None
     seen: str | None
     # When it expires unless another article uses it.
@@ -79,11 +79,11 @@ class LearnedStats(pydantic.BaseModel, frozen=True):
     # The number of pages from which the forest has learned, and the number of these that it remembers.
     pages: int
     remembered_pages: int
-    # Passages that are boilerplate.
+    # The number of passages that are boilerplate.
     boilerplate: int
     # Memory in each process that holds the learned boilerplate.
     memory_bytes: int
-    # Documents in the forest's index, and their size before compression.
+    # The number of documents in the forest's index, and their size before compression.
     documents: int
     document_bytes: int
 
@@ -94,7 +94,7 @@ class Stats(pydantic.BaseModel, frozen=True):
     profile: str
     nodes: int
     trees: int
-    # Expired nodes that can be deleted; those in a log must wait until their whole document has expired.
+    # Expired nodes that can be deleted; in a log, only nodes whose whole document has expired.
     expired: int
     # The number of arrivals so far.
     seq: int
@@ -117,7 +117,7 @@ class Stats(pydantic.BaseModel, frozen=True):
     growth_7_days: float | None
     # Likely placeholders among the 20 largest clusters of short texts; empty if no indices are given.
     placeholders: tuple[Placeholder, ...]
-    # Articles of the indices that have no root; None if no indices are given.
+    # The number of articles in the indices that have no root; None if no indices are given.
     not_enriched: int | None
     # The learned boilerplate; None if it is damaged.
     learned: LearnedStats | None

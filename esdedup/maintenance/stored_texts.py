@@ -1,4 +1,4 @@
-"""The stored texts of articles: the latest ones, the text of a node, and their boilerplate by site."""
+"""Reads the stored texts of articles: the latest texts, the text of a node, the boilerplate of each site."""
 
 import collections
 import dataclasses
@@ -23,7 +23,7 @@ from esdedup.sites import RawPage, site_fields
 from esdedup.text.parsed import LocatedPassages
 
 LATEST_ARTICLES = 100_000
-"""How many articles a forest learns from by default. After twice as many, it forgets the first ones."""
+"""How many articles a forest learns from by default. After twice as many, it forgets the first articles."""
 
 # This many texts of 200,000 characters, the longest that are compared whole, take about 40 MB.
 _TEXTS_AT_ONCE = 200
@@ -35,9 +35,9 @@ _CLUSTERS_WATCHED = 20
 class LearnedPassage(pydantic.BaseModel, frozen=True):
     """A passage that is boilerplate."""
 
-    # As found in an article; None if it has more than 1,000 characters.
+    # The text as found in an article; None if it has more than 1,000 characters.
     text: str | None
-    # How many of the site's articles that were read contain it.
+    # How many of the articles read from the site contain it.
     articles: int
 
 
@@ -48,7 +48,7 @@ class SiteBoilerplate(pydantic.BaseModel, frozen=True):
     site: str | None
     # How many articles of the site were read.
     articles: int
-    # How many different passages in them are boilerplate.
+    # How many different passages in these articles are boilerplate.
     learned: int
     # The most frequent passages.
     passages: tuple[LearnedPassage, ...]
@@ -137,7 +137,7 @@ class BoilerplateCounts:
     # Longer passages, which are few, are not shown: part of a passage could not be used as an override.
     longest_shown: int = 1_000
     articles: collections.Counter[str | None] = dataclasses.field(default_factory=collections.Counter)
-    # By site and hash of the passage.
+    # The number of articles, by the site and the hash of the passage.
     passages: collections.Counter[tuple[str | None, int]] = dataclasses.field(
         default_factory=collections.Counter
     )

@@ -30,19 +30,19 @@ class TimesAhead:
         state = self._index.status().state
         if state.time_ms > self._latest_ms:
             yield _violation(self._index.name, state.time_ms)
-        for some in self._stored():
+        for some in self._stored_ahead():
             yield from (_violation(each.document_id, _latest_ms(each)) for each in some)
-        for batch in self._articles():
+        for batch in self._articles_ahead():
             yield from (_violation(record.id, record.seen_ms) for record in batch)
 
     def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
-        """Set all times in the future back to the forest's last time before them; return their number."""
+        """Replace times in the future with the latest plausible time; return the number of replacements."""
         state = self.true_state()
         count = self.set_articles_back(writer, state)
         if self._index.log is not None:
             count += self._set_log_back(self._index.log, state, writer, write)
         else:
-            for some in self._stored():
+            for some in self._stored_ahead():
                 write([self._set_stored_back(each, state) for each in some])
                 count += len(some)
         self._index.refresh()
@@ -58,8 +58,8 @@ class TimesAhead:
     def _set_log_back(
         self, log: LogNodes, state: State, writer: ForestWriter, write: Callable[[list[Stored]], None]
     ) -> int:
-        """Replace a log that has times in the future with a corrected one; return how many there were."""
-        count = sum(len(some) for some in self._stored())
+        """Replace a log with times in the future by a corrected log; return the number of corrections."""
+        count = sum(len(some) for some in self._stored_ahead())
         count += self._index.status().state.time_ms > self._latest_ms
         if not count:
             return 0
@@ -79,7 +79,7 @@ class TimesAhead:
     def set_articles_back(self, writer: ForestWriter, state: State) -> int:
         """Set back the times of articles only; return the number of articles."""
         count, time_ms = 0, None if state.time_ms == NO_TIME else state.time_ms
-        for batch in self._articles():
+        for batch in self._articles_ahead():
             writer.lease.renew()
             changes: list[tuple[Record, dict[str, Any]]] = []
             for record in batch:
@@ -90,11 +90,11 @@ class TimesAhead:
             self._records.refresh()
         return count
 
-    def _articles(self) -> Iterator[list[Record]]:
+    def _articles_ahead(self) -> Iterator[list[Record]]:
         if self._records is not None:
             yield from self._records.batches(later_than_ms=self._latest_ms)
 
-    def _stored(self) -> Iterator[list[Stored]]:
+    def _stored_ahead(self) -> Iterator[list[Stored]]:
         yield from self._index.nodes.later_than(made_ms=self._latest_ms, seen_ms=self._latest_seen_ms)
 
     def _set_stored_back(self, stored: Stored, state: State) -> Stored:

@@ -49,7 +49,7 @@ class Remedy:
     stored: tuple[Stored, ...] = ()
     # A damaged document to delete: a search hit with its version.
     damaged: dict[str, Any] | None = None
-    # A query for documents of the forest to delete.
+    # A query for the documents to delete from the forest's index.
     forgotten: Query | None = None
     # The root of an older tree, which the tree of the violation's subject joins.
     joins: str | None = None
@@ -72,7 +72,7 @@ class Violation(pydantic.BaseModel, frozen=True):
     @pydantic.computed_field  # type: ignore[prop-decorator] # as pydantic documents it
     @property
     def can_be_repaired(self) -> bool:
-        """Whether `Maintenance.repair` can repair it; otherwise a person must decide."""
+        """Whether `Maintenance.repair` can repair the violation; otherwise a person must decide."""
         return isinstance(self, RepairableViolation)
 
     def __str__(self) -> str:

@@ -428,7 +428,7 @@ def test_retention_is_shortened_only_on_request(
         lambda: maintenance.rebuild([index], replace=True, retention=shorter),
     ]
     for use in uses:
-        with pytest.raises(RetentionShorter, match=r"live 60 days; with 2, [1-9]\d* would expire at once"):
+        with pytest.raises(RetentionShorter, match=r"live 60 days; with 2, [1-9]\d* would expire now"):
             use()
     assert (maintenance.stats().retention_days, nodes(es, forest)) == (60, before)
     # A lost forest's retention is stored in the index; a longer retention is logged and revives no nodes.

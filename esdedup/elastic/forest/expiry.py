@@ -74,7 +74,7 @@ def refuse_shorter(index: ForestIndex, aging: Aging) -> None:
         live, left = (index.run(index.nodes.counts(new_since_ms=ms, live_since_ms=ms)).live for ms in since)
         raise RetentionShorter(
             f"nodes of the forest {index.name!r} live {days:g} days; with {fewer:g}, {live - left:,} would "
-            "expire at once. Omit the retention, or change it with --change-retention (`change_retention`)",
+            "expire now. Omit the retention, or change it with --change-retention (`change_retention`)",
             forest=index.name,
         )
 

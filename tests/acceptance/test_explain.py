@@ -28,7 +28,7 @@ SENTENCES = [
     for draw in [Random(32)]
     for number in range(60)
 ]
-# All are near SECOND. THIRD is not near FIRST, but may join the cluster of FIRST; FOURTH may not.
+# All these texts are near SECOND. THIRD is not near FIRST, but may join the cluster of FIRST; FOURTH may not.
 FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 3, 4, 7))
 
 
@@ -310,7 +310,7 @@ def a_hundred() -> list[dict[str, str]]:
             found.append({"_id": f"{story} {kind}", "text": " ".join(kinds[kind])})
             found[-1] |= {} if kind == "id" else {"url": page}
     draw.shuffle(found)
-    # Earlier texts of the articles that are updated later.
+    # These are earlier texts of the articles that are updated later.
     earlier = [
         {"_id": each["_id"], "text": " ".join(each["text"].split(".")[:14]) + " so it was"}
         for each in found

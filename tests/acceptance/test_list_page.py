@@ -28,7 +28,7 @@ ARTICLES: list[dict[str, Any]] = [
 
 
 class Site(NamedTuple):
-    """A served index."""
+    """An index and the address of its pages."""
 
     address: str
     index_name: str

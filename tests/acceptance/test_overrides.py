@@ -141,7 +141,7 @@ def test_explain_uses_the_signatures_that_determined_the_roots(online: Run, fed:
         [f"{MENU}\n\n{MAIL}", RIGHTS],
         [VALLEY_RIGHTS],
     )
-    # Signatures computed now would be equal. By the stored signatures, the later article is an excerpt.
+    # Signatures computed now would be equal. According to the stored ones, the later article is an excerpt.
     assert (found["outcome"], found["same_cluster"], compared["rule"]) == ("together", True, "excerpt")
     assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
     people = online("explain", "early", "late", *options).out

@@ -28,7 +28,7 @@ CROSS_SITE = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}
 
 @pytest.fixture(scope="module")
 def index(es: Elasticsearch) -> Iterator[str]:
-    """An index of articles with further fields, one of them nested and one very long."""
+    """An index of articles with further fields, one of which is an object, and one very long."""
     index = f"test-api-articles-{secrets.token_hex(4)}"
     forest = index.replace("articles", "forest")
     with Dedup(es, forest=forest) as dedup:

@@ -113,7 +113,7 @@ def test_clocks_are_compared_only_after_a_jump(
 
 
 @pytest.mark.parametrize("ahead_ms", [0, DAY_MS // 2])
-def test_an_accepted_date_does_not_block_other_processes(
+def test_a_slightly_future_date_does_not_block_other_processes(
     es: Elasticsearch, index_name: Names, set_clock: SetClock, ahead_ms: int
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")

@@ -145,7 +145,7 @@ def hash_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree)
 NODES_GONE: Damages = {
     root_gone: {
         *(ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE),
-        # Reported if the root had several content hashes.
+        # This kind is reported if the root had several content hashes.
         ViolationKind.STRAY_PAGE,
     },
     leaf_gone: {ViolationKind.NODE_GONE},

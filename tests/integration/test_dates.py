@@ -1,4 +1,4 @@
-"""Implausible dates decide neither which article is newest nor which is the original."""
+"""Implausible dates decide neither which article is the newest nor which article is the original."""
 
 import time
 import urllib.request
@@ -196,7 +196,7 @@ def test_dates_are_parsed_by_the_format_of_the_mapping(
 def test_adoption_uses_the_times_that_elasticsearch_sorts_by(es: Elasticsearch, index_name: Names) -> None:
     """Each article of a story is from a different day, in an index with a different date format.
 
-    Further articles of the story have unset dates. Its other dates are within one retention period.
+    Further articles of the story have unset dates. The story's other dates are within one retention period.
     """
     indices = []
     for days, (time_format, how) in enumerate(FORMATS.items(), 1):

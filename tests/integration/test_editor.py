@@ -209,7 +209,7 @@ def test_an_edit_killed_at_any_request_is_completed(newsroom: Newsroom) -> None:
             newsroom.dedup.close()
             Maintenance(newsroom.es, forest=newsroom.forest).repair([newsroom.index])
         else:
-            # The next edit first completes the interrupted one.
+            # The next edit first completes the interrupted edit.
             newsroom.edit("move", third, to=one)
             last = len(newsroom.editor.history(newsroom.index).edits)
             newsroom.edit("undo", undoes=last)

@@ -131,7 +131,7 @@ def test_a_takeover_reads_only_unread_documents(
         follow(standby)
         arrive(store, range(10), time=day // 2)
         arrive(store, range(10_000, 11_000), time=day + day // 4)
-        # Follow before the document that was read last is deleted.
+        # Follow again before expiry deletes the document that the standby read last.
         follow(standby)
         *_, expired = store.expiring()
         assert expired.kept == 10

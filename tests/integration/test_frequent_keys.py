@@ -153,7 +153,7 @@ def test_frequent_keys_hide_no_neighbours_and_cost_few_reads(
 
 
 @pytest.mark.parametrize("frequent", FREQUENT.values(), ids=FREQUENT)
-def test_looking_up_a_text_with_frequent_keys_reads_little(
+def test_looking_up_frequent_keys_reads_few_nodes(
     es: Elasticsearch,
     counted: tuple[Elasticsearch, list[int]],
     index_name: Callable[[str], str],

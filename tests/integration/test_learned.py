@@ -125,7 +125,7 @@ def test_damaged_boilerplate_is_reported_and_repaired(
             assert maintenance.repair() == {ViolationKind.LEARNED_DAMAGED: 1}, name
             assert documents(es, forest) == [], name
     assert list(maintenance.verify([index])) == []
-    # No root changes. Articles that arrive again get their old roots and are learned from again.
+    # No root changes. Articles that arrive again get their old roots, and boilerplate is learned again.
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, PAGES[:30])
     assert stream.indexed(es, index) == before

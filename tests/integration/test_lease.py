@@ -33,7 +33,7 @@ def forest(es: Elasticsearch, index_name: Names) -> str:
 
 
 def test_writes_admitted_by_the_old_alias_finish_before_takeover(es: Elasticsearch, forest: str) -> None:
-    """A write that waits for a copy of its shard delays the takeover, even by longer than `GRACE_S`."""
+    """A write that waits for a copy of its shard delays the takeover, even for longer than `GRACE_S`."""
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, terms=LeaseTerms(ttl_s=600))
     # From now on, a write that requires all copies of the shard waits for the missing copy.
     es.indices.put_settings(index=forest, settings={"auto_expand_replicas": False, "number_of_replicas": 1})
@@ -86,7 +86,7 @@ def test_an_incomplete_claim_is_released_or_expires(
     forest: str,
     is_released: bool,
 ) -> None:
-    """The claim fails after writing the lease and before moving the alias; without a server, it stays."""
+    """The claim fails between writing the lease and moving the alias; without a server, it is kept."""
     with (
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),

@@ -50,7 +50,7 @@ def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) ->
         assert documents(es, forest) == ["log-1", "log-2", "log-3"]
     with opened(es, forest) as store:
         assert {each.kind.value for each in arrive(store, range(21))} == {"known"}
-        # A new owner starts a new document, since the previous owner may have left its last one incomplete.
+        # A new owner starts a new document, since its predecessor may have left the last document incomplete.
         assert documents(es, forest)[-1] == "log-4"
 
 

@@ -1,4 +1,4 @@
-"""Looking up a text, in a forest or through the forest's owner, predicts how its article is assigned."""
+"""Looking up a text, in a forest or through its owner, predicts how an article with this text is assigned."""
 
 import asyncio
 import threading

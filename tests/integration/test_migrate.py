@@ -199,7 +199,7 @@ def test_callers_cannot_write_the_object_of_a_migration(
 
 
 def test_readers_see_either_the_old_or_the_new_list(es: Elasticsearch, old: Old) -> None:
-    """During the swap, one thread creates a reader per request; the other thread's reader has a cache."""
+    """During the swap, one reader is created for each request, and another reader has cached mappings."""
     old.feed(es, SOME)
     holding, before = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
     migration = old.migrate(es)

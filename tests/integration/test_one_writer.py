@@ -142,8 +142,8 @@ def test_a_second_process_is_refused_or_waits(
     assert found == roots
 
 
-def test_a_lost_lease_is_reported_even_if_free_again(es: Elasticsearch, job: Job) -> None:
-    """The renewing thread notices this first; the feeder must not reacquire the forest without an error."""
+def test_a_lost_lease_is_reported_even_after_its_release(es: Elasticsearch, job: Job) -> None:
+    """The renewing thread notices the loss; the feeder must not reacquire the forest without an error."""
     others = renewing_threads()
     with Dedup(es, forest=job.forest, profile=job.profile, lease_ttl_s=TTL_S) as feeder:
         list(feeder.enrich([{"_id": "1", **FERRY}]))

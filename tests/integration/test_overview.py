@@ -165,10 +165,10 @@ def test_chosen_values_are_always_listed(es: Elasticsearch, corpus: str) -> None
 @pytest.mark.parametrize(
     ("named", "is_facet"),
     [
-        # An identifier that some articles share, by accident or because it is unknown.
+        # Some articles share an identifier, by accident or because it is unknown.
         (lambda number: f"a{max(number, 1)}", False),
         (lambda number: "unknown" if number < 50 else f"a{number}", False),
-        # A few frequent values, and many rare ones.
+        # There are a few frequent values and many rare values.
         (lambda number: f"a{min(number, 20) // 10}" if number < 30 else f"a{number}", True),
         (lambda number: f"a{number // 3}", True),
     ],

@@ -147,7 +147,7 @@ def test_the_spread_counts_every_article(read: Read, unchanged: tuple[str, str])
         assert spread[0]
         first, last = min(filter(None, times)), max(filter(None, times))
         middle = sum(1 for each in times if each is not None and each < (first + last) / 2)
-        # The middle may lie within a step.
+        # The middle of the period may lie within a step.
         assert abs(sum(spread[:12]) - middle) <= max(spread[11:13])
 
 
@@ -177,7 +177,7 @@ def test_rows_that_exceed_one_search_have_complete_details(es: Elasticsearch, in
         assert row.details.earliest is not None
         assert row.details.earliest.id == row.id
         assert (row.details.spread[0], row.details.spread[-1], sum(row.details.spread)) == (1, 1, 2)
-        # The count is capped.
+        # The count is limited to 100.
         assert row.details.same_headline.stories == 100
         # Nothing can be compared without a fingerprint.
         assert row.details.most_different is None

@@ -51,7 +51,7 @@ BODY = b"".join(json.dumps(each).encode() + b"\n" for each in _LINES)
 
 
 class Server:
-    """Sends targets unchanged, whereas other clients rewrite dots and escapes."""
+    """Sends request targets unchanged, whereas other clients rewrite dots and escapes."""
 
     def __init__(self, url: str, index: str) -> None:
         self.index = index

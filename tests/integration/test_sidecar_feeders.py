@@ -78,7 +78,7 @@ def test_articles_get_the_same_roots_without_a_sidecar(
         list(other.enrich(PAGES[:1]))
 
 
-def test_pages_learned_first_filter_the_first_article(
+def test_the_first_article_is_filtered_after_learning_from_pages(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     index, taught = index_name("articles"), PAGES[:120]

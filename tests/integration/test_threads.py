@@ -1,4 +1,4 @@
-"""Threads that feed one forest in one process, and signal handlers that interrupt or close it."""
+"""Threads that feed one forest in one process, and signal handlers that interrupt batches or close it."""
 
 import asyncio
 import contextlib

@@ -45,7 +45,7 @@ _Bar = contextlib.AbstractContextManager[Callable[[int], None]]
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
-_MOST_LINES_LEFT_OUT = 20
+_MAX_LINES_LEFT_OUT = 20
 # The number of digits that suffice to distinguish the roots on one page.
 _ROOT_WIDTH = 8
 _LONGEST_PASSAGE = 160
@@ -311,8 +311,8 @@ def left_out_words(left_out: LeftOut) -> str:
 def left_out_lines(left_out: LeftOut) -> list[str]:
     """Return a line about how much of a text is left out, and the lines that are left out."""
     lines = [line for span in left_out.spans for line in span.text.splitlines() if line.strip()]
-    more = len(lines) - _MOST_LINES_LEFT_OUT
-    shown = [left_out_words(left_out), *map(passage, lines[:_MOST_LINES_LEFT_OUT])]
+    more = len(lines) - _MAX_LINES_LEFT_OUT
+    shown = [left_out_words(left_out), *map(passage, lines[:_MAX_LINES_LEFT_OUT])]
     return [*shown, f"and {more:,} more lines"] if more > 0 else shown
 
 

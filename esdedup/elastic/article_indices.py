@@ -183,7 +183,7 @@ class Articles:
             return self._writable(index, found, mappings)
 
     def find(self, index: str) -> WritableIndex | None:
-        """Return an index that exists or has a template; None if it was not set up. Raises like `check`."""
+        """Return an index that exists or has a template; None if it was not set up. Errors: see `check`."""
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)

@@ -25,10 +25,10 @@ _CHUNK_ARTICLES = 500
 _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
 # Give up after this many refusals, which take about a minute with the pauses between them.
-_MOST_REFUSALS = 10
+_MAX_REFUSALS = 10
 # An article with more bytes may itself cause refusals, so it is given up after a few seconds.
 _LARGE_BYTES = 1_000_000
-_MOST_REFUSALS_OF_LARGE = 5
+_MAX_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 CONFLICT = 409
 """The status if an article to be created exists, or one to be updated has changed since it was read."""
@@ -164,7 +164,7 @@ class ArticleBulk:
                     smaller.append(article)
                 elif (status := result["status"]) is not None and status not in BUSY_STATUSES:
                     written.append(article.refused(result))
-                elif refusals < (_MOST_REFUSALS_OF_LARGE if article.is_large else _MOST_REFUSALS):
+                elif refusals < (_MAX_REFUSALS_OF_LARGE if article.is_large else _MAX_REFUSALS):
                     again.append(article)
                 elif article.is_large and len(articles) == 1:
                     written.append(article.refused(result))

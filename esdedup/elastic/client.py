@@ -20,7 +20,7 @@ _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 # A client of version 9 requests the API of that version, which a server of version 8 refuses.
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
-# A server that takes longer is considered down.
+# A server whose first response takes longer is considered down.
 _FIRST_ANSWER_S = 5.0
 BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))

@@ -69,7 +69,7 @@ def refused(task: str, body: dict[str, Any], *, status: int, index: str | None =
 
 
 def is_blocked(answer: object) -> bool:
-    """Return whether a request or item was refused by a block, which somebody must remove first."""
+    """Return whether a request or item was refused because of a block that somebody must remove."""
     return isinstance(answer, dict) and _type(answer) == _BLOCK and answer.get("status") in _BLOCKED_STATUS
 
 

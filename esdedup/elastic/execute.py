@@ -85,7 +85,7 @@ class ServerCache:
         if isinstance(request, Refresh):
             if now_s - self._refreshed.get(request.index, -math.inf) < self.refresh_interval_s:
                 return True
-            # Record it before the server answers, so that concurrent requests do not refresh too.
+            # Record the refresh before the server answers, so that concurrent requests do not refresh too.
             self._refreshed[request.index] = now_s
         return None
 
@@ -111,7 +111,7 @@ class ServerCache:
         self._mappings[index] = (time.monotonic(), mappings)
 
     def forget_refresh(self, index: str) -> None:
-        """Allow the next refresh of an index at once, since the last one failed."""
+        """Allow an index to be refreshed again immediately, since its last refresh failed."""
         self._refreshed.pop(index, None)
 
 

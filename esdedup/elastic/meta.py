@@ -60,7 +60,7 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
 def fields_of(mappings: dict[str, dict[str, Any]], *, given: Fields | None) -> Fields:
     """Return the field names of some indices: `given`, or the names stored in all of these indices.
 
-    An index without stored names has the default ones. Stories are used only if all indices have stories.
+    An index without stored names has the default names. Stories are used only if all indices have stories.
     """
     have_stories = bool(mappings) and all(map(is_editorial, mappings.values()))
     if given is not None:
@@ -100,7 +100,7 @@ def require_saved(index: str, mapping: dict[str, Any], given: Fields | None) -> 
 
 
 def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
-    """Return the fields with the date formats that their indices accept; numbers are in milliseconds."""
+    """Return the fields with the date formats that the mappings accept; numbers are milliseconds."""
     found = [each.get("runtime", {}).get(fields.time) or mapping_of(each, fields.time) for each in mappings]
     formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in DATES]
     formats += ["epoch_millis"] * any(each.get("type") in NUMBERS for each in found)

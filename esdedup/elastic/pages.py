@@ -22,7 +22,7 @@ from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 Hits = list[dict[str, Any]]
 
 # Give up after losing more points in time: the server seems to lose each one as soon as it is opened.
-_MOST_LOSSES = 10
+_MAX_LOSSES = 10
 _ARBITRARY_ORDER = ["_doc"]
 
 
@@ -117,7 +117,7 @@ def _read(index: str, body: Query, point: str, start: _Place) -> Requests[Page]:
             raise
         if answer is None:
             losses += 1
-            if losses > _MOST_LOSSES or (start.last is not None and body["sort"] == _ARBITRARY_ORDER):
+            if losses > _MAX_LOSSES or (start.last is not None and body["sort"] == _ARBITRARY_ORDER):
                 raise ServerUnavailable(
                     f"cannot continue the search in the index {index!r}: its server was restarted",
                     index=index,

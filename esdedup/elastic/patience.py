@@ -39,7 +39,7 @@ def retrying(
 
 
 class _PatientTransport:
-    """Retries a request while the cluster is unavailable; pauses between attempts, unlike the client."""
+    """Retries a request while the cluster is unavailable and, unlike the client, pauses between attempts."""
 
     def __init__(self, client: Elasticsearch, *, patience_s: float) -> None:
         self.impatient = client

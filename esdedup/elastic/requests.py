@@ -65,7 +65,7 @@ class ClosePointInTime:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadDocument:
-    """Get a document by its id, even before a refresh. The response is its source, or None."""
+    """Get a document by its id, even before a refresh. The response is the document's source, or None."""
 
     index: str
     id: str
@@ -188,7 +188,7 @@ def keep(index: str, body: Query, answer: Any) -> Requests[None]:
 def answered(
     operation: Requests[_Result], answer: Callable[[Request], Generator[_Sent, Any, Any]]
 ) -> Generator[_Sent, Any, _Result]:
-    """Run an operation and return its result; `answer` answers each request, or raises its error."""
+    """Run an operation and return its result; `answer` answers each request, or raises an error."""
     step: Callable[[], Request] = functools.partial(next, operation)
     while True:
         try:

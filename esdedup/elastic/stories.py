@@ -27,11 +27,11 @@ from esdedup.forest.stories import NO_STORIES, Edit, Stories
 _SETTLED_ID = "~edits"
 _EDITS_AT_ONCE = 500
 # Elasticsearch accepts at most 65,536 terms.
-_MOST_KEYS = 30_000
+_MAX_KEYS = 30_000
 # Maximum time from the assignment of an article's story until the article is indexed.
-_MOST_INDEXING_DELAY_MS = 60_000
+_MAX_INDEXING_DELAY_MS = 60_000
 # Maximum number of passes. A pass is repeated if another process made an edit or wrote an article.
-_MOST_PASSES = 100
+_MAX_PASSES = 100
 
 
 class Edits(NamedTuple):
@@ -100,8 +100,8 @@ def settle(
     """
     edits, changed = (yield from read_edits(forest, known)), 0
     since: dict[str, int] = dict.fromkeys(indices, len(edits.edits))
-    for _ in range(_MOST_PASSES):
-        number, refused, early_ms = len(edits.edits), 0, (yield from clock_ms()) - _MOST_INDEXING_DELAY_MS
+    for _ in range(_MAX_PASSES):
+        number, refused, early_ms = len(edits.edits), 0, (yield from clock_ms()) - _MAX_INDEXING_DELAY_MS
         found = (yield from stored_document(forest, _SETTLED_ID)) or {"state": {"settled": {}}}
         state, settled = found["state"], found["state"]["settled"]
         since = {name: min(before, settled.get(name, 0)) for name, before in since.items()}
@@ -125,8 +125,8 @@ def settle(
 def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
     """Yield queries for the articles that edits later than `number` may have changed."""
     roots, texts = map(sorted, touched_since(edits.edits, number))
-    for at in range(0, max(len(roots), len(texts)), _MOST_KEYS):
-        some_roots, some_texts = roots[at : at + _MOST_KEYS], texts[at : at + _MOST_KEYS]
+    for at in range(0, max(len(roots), len(texts)), _MAX_KEYS):
+        some_roots, some_texts = roots[at : at + _MAX_KEYS], texts[at : at + _MAX_KEYS]
         either = [
             {"terms": {fields.root: [*some_roots, *some_texts]}},
             {"terms": {fields.fingerprint: some_texts}},

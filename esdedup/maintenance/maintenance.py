@@ -25,7 +25,7 @@ from esdedup.maintenance.repair import Rebuild, Repair, Repaired
 from esdedup.reading.clusters import ForestScope
 
 # In tests, random damage to a third of all nodes took at most three passes, the last of which only checked.
-_MOST_PASSES = 10
+_MAX_PASSES = 10
 
 
 class Maintenance(Inspection):
@@ -107,13 +107,13 @@ class Maintenance(Inspection):
         repaired: Repaired = collections.Counter()
         with ForestWriter(index, terms=LeaseTerms(wait_s=self._wait_s)) as writer:
             repair = Repair(writer=writer, records=records, on_progress=on_progress or ignore)
-            for _ in range(_MOST_PASSES):
+            for _ in range(_MAX_PASSES):
                 found = repair.run_once(clock.latest_ms())
                 if not found.total():
                     return repaired
                 repaired += found
         raise ForestError(
-            f"after {_MOST_PASSES} passes, a repair of the forest {index.name!r} still finds "
+            f"after {_MAX_PASSES} passes, a repair of the forest {index.name!r} still finds "
             f"{found.total():,} violations: verify it, and repair it again",
             forest=index.name,
         )

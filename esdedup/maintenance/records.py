@@ -34,7 +34,7 @@ _EXPECTED_STATUS = frozenset({200, 201, 404, 409})
 # Number of articles sampled from each end of an index; Elasticsearch limits `top_hits` to 100.
 _SAMPLE = 100
 # A smaller sample proves nothing: its few nodes may all have been lost by accident.
-_LEAST_SAMPLE = 3
+_MIN_SAMPLE = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -119,10 +119,10 @@ class Records:
         pages = hit_pages(self._client, ",".join(self._indices), body)
         return ([self._record_of(hit) for hit in hits] for hits in pages)
 
-    def refuse_others_articles(self, index: ForestIndex, *, most_known: float = 0.1) -> None:
+    def refuse_others_articles(self, index: ForestIndex, *, max_known: float = 0.1) -> None:
         """Raise `ForestMismatch` if an index of articles seems to belong to another forest.
 
-        This is assumed if the forest has the node or root of at most the share `most_known` of a sample of
+        This is assumed if the forest has the node or root of at most the share `max_known` of a sample of
         articles. Some may match by chance, since both forests may get the same texts. The sample omits
         articles that may have expired, and articles newer than a forest that was restored from a snapshot.
         """
@@ -132,12 +132,12 @@ class Records:
         status = index.status()
         samples = self._samples(until_seq=status.state.seq, since_ms=status.live_since_ms(status.aging))
         for name, sample in samples.items():
-            if len(sample) < _LEAST_SAMPLE:
+            if len(sample) < _MIN_SAMPLE:
                 continue
             ids = {each for record in sample for each in (record.fingerprint, record.root) if each}
             nodes = {node.id for node in index.run(index.nodes.by_id(ids))}
             known = sum(not nodes.isdisjoint((record.fingerprint, record.root)) for record in sample)
-            if known <= most_known * len(sample):
+            if known <= max_known * len(sample):
                 seen = "" if may_refresh else " (this client may not refresh it and may miss recent nodes)"
                 raise ForestMismatch(
                     f"the articles in {name!r} seem to belong to a forest other than {index.name!r}, which "

@@ -245,7 +245,7 @@ class Rebuild:
                 )
             if index.meta.profile == meta.profile and not index.meta.rebuilding:
                 # A forest that was lost and created again may have few of its articles' nodes.
-                self.records.refuse_others_articles(index, most_known=0.0)
+                self.records.refuse_others_articles(index, max_known=0.0)
             refuse_templates(self.client, self.name)
             if not index.meta.rebuilding:
                 if self.aging and not self.change_retention:

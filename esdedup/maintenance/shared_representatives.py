@@ -20,9 +20,9 @@ from esdedup.neighbours.relation import Relation, Representatives
 _Kind = Literal["sentence", "minhash", "words"]
 
 # Only the most frequent representatives are compared with each other.
-_MOST_COMPARED = 1_000
+_MAX_COMPARED = 1_000
 # Maximum number of nodes whose articles are searched for.
-_MOST_NODES_READ = 100
+_MAX_NODES_READ = 100
 
 
 class SharedRepresentative(pydantic.BaseModel, frozen=True):
@@ -92,7 +92,7 @@ class SharedRepresentatives:
         if self.texts is None or self.explainer is None:
             return None, None
         try:
-            article = self.texts.by_fingerprint([node.id for node in sharing[:_MOST_NODES_READ]])
+            article = self.texts.by_fingerprint([node.id for node in sharing[:_MAX_NODES_READ]])
         except ArticleRejected:
             article = None
         represented = self.explainer.representatives(article.text) if article is not None else []
@@ -112,5 +112,5 @@ def _most_frequent(
     counts = collections.Counter(value for _, value in pairs)
     # On a tie, prefer the first value in a signature, since a sentence is easier to read than a minhash.
     places = {value: place for row in rows for place, value in reversed(list(enumerate(row)))}
-    ranked = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_MOST_COMPARED]
+    ranked = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_MAX_COMPARED]
     return np.array(ranked, np.uint64), np.array([counts[each] for each in ranked], np.int64)

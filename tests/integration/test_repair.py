@@ -245,7 +245,7 @@ def test_an_endless_repair_is_reported(
 ) -> None:
     index, forest = fed
     remove(es, forest, next(iter(nodes(es, forest))))
-    monkeypatch.setattr("esdedup.maintenance.maintenance._MOST_PASSES", 1)
+    monkeypatch.setattr("esdedup.maintenance.maintenance._MAX_PASSES", 1)
     with pytest.raises(ForestError, match=r"after 1 passes, a repair .* still finds .* repair it again"):
         Maintenance(es, forest=forest).repair([index])
 

@@ -39,7 +39,7 @@ class Pace:
             patch.setitem(defaults, "block_pages", self.block_pages)
             patch.setitem(defaults, "period_records", self.period_records)
             patch.setattr(documents_of_learned, "_ENOUGH_BYTES", self.document_bytes)
-            patch.setattr(documents_of_learned, "_MOST_BYTES", self.part_bytes)
+            patch.setattr(documents_of_learned, "_MAX_BYTES", self.part_bytes)
             patch.setattr(writer, "_LEARNED_AT_ONCE", 2)
             yield
 

@@ -17,7 +17,7 @@ from esdedup.forest.model import NO_TIME, Aging
 from esdedup.neighbours.relation import Relation
 
 # Maximum number of candidates of a signature: the distinct texts with the most keys in common with it.
-_MOST_CANDIDATES = 500
+_MAX_CANDIDATES = 500
 _READ = ("fingerprint", "root", "part_of", "has_part", "seq", "page")
 
 
@@ -44,7 +44,7 @@ class ArticleNodes:
             alike = [{"term": {f"{self._object}.bands": key}} for key in keys]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}
             scored = [{"constant_score": {"filter": each}} for each in alike]
-            hits = yield from self._latest([*scored, same], live_since_ms, size=_MOST_CANDIDATES)
+            hits = yield from self._latest([*scored, same], live_since_ms, size=_MAX_CANDIDATES)
             found += self._nodes(hits)
         if hashes:
             found += (yield from self.hashes(hashes)).values()
@@ -53,7 +53,7 @@ class ArticleNodes:
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
         """Return the nodes with these ids, if articles have them."""
         found: list[StoredNode] = []
-        for some in chunks(sorted(filter(is_node_id, node_ids)), _MOST_CANDIDATES):
+        for some in chunks(sorted(filter(is_node_id, node_ids)), _MAX_CANDIDATES):
             of_ids = {"terms": {f"{self._object}.fingerprint": list(some)}}
             found += self._nodes((yield from self._latest([of_ids], NO_TIME, size=len(some))))
         return found
@@ -61,7 +61,7 @@ class ArticleNodes:
     def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
         """Return the known ones of these content hashes, by hash, each from its latest article."""
         latest: dict[str, StoredHash] = {}
-        for some in chunks(sorted(hashes), _MOST_CANDIDATES):
+        for some in chunks(sorted(hashes), _MAX_CANDIDATES):
             of_hashes = {"terms": {f"{self._object}.page": list(some)}}
             hits = yield from self._latest([of_hashes], NO_TIME, size=len(some), by="page")
             for hit in hits:
@@ -72,7 +72,7 @@ class ArticleNodes:
     def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
         """Return live leaves of roots; at most 500 in total."""
         of_roots = {"terms": {f"{self._object}.root": sorted(roots)}}
-        return self._nodes((yield from self._latest([of_roots], live_since_ms, size=_MOST_CANDIDATES)))
+        return self._nodes((yield from self._latest([of_roots], live_since_ms, size=_MAX_CANDIDATES)))
 
     def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
         """Count the live leaves of a root as distinct texts; high counts may be off by a few per cent."""

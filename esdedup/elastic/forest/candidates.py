@@ -31,7 +31,7 @@ _RESTARTS = 3
 _SUSPECTS = 100
 
 _Clause = tuple[int, Query]
-"""The number of terms of a clause, and the clause."""
+"""The number of terms in a clause, and the clause."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

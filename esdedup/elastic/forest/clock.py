@@ -12,7 +12,7 @@ from esdedup.times import DAY_MS, iso
 _JUMP_MS = 60_000
 # Each of these may be a day ahead of the next one: the forest's time, the clock of the process that fed it,
 # the server's clock, this machine's clock.
-_MOST_AHEAD_MS = 3 * DAY_MS
+_MAX_AHEAD_MS = 3 * DAY_MS
 
 
 class Clock:
@@ -34,12 +34,12 @@ class Clock:
 
     def latest_ms(self) -> int:
         """Return the latest plausible time of a forest, three days ahead of this machine's clock."""
-        return self.now_ms() + _MOST_AHEAD_MS
+        return self.now_ms() + _MAX_AHEAD_MS
 
     def check(self, state: State) -> int:
         """Return the time; raise `ForestAhead` if the forest's time is in the future."""
         now_ms = self.now_ms()
-        if state.time_ms > now_ms + _MOST_AHEAD_MS:
+        if state.time_ms > now_ms + _MAX_AHEAD_MS:
             raise ForestAhead(
                 f"the time of the forest {self._index.name!r} is {iso(state.time_ms)}, and now is "
                 f"{iso(now_ms)}: the clock of a process that fed it was ahead, so live clusters seem to have "

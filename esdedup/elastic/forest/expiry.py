@@ -32,7 +32,7 @@ class Expired(pydantic.BaseModel, frozen=True):
     roots: int = 0
     # Content hashes, not counting those stored with a node.
     pages: int = 0
-    # Documents that were not deleted: written after they were found, or roots that still have a leaf.
+    # Not deleted: documents written since they were found, roots with a leaf and, in a log, live nodes.
     kept: int = 0
 
     def plus(self, other: "Expired") -> "Expired":

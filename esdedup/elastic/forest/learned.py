@@ -34,12 +34,12 @@ EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids
 """Matches all documents of this module, including `~learned`, which has the last document's number."""
 
 # Servers refuse documents of tens of megabytes; small servers refuse even smaller ones.
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 _READ_AT_ONCE = 50
 # Up to this size, the last document also gets the changes of the next batch, and is then rewritten.
 _ENOUGH_BYTES = 8_000
 _LOG_BYTES = 8
-# How many documents `documents_of` returns if one has all changes; the other one is `~learned`.
+# How many documents `documents_of` returns if one document has all changes; the second is `~learned`.
 _ONE_AND_LAST = 2
 
 
@@ -72,11 +72,11 @@ class LearnedRecord(NamedTuple):
 def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
     """Return documents with `changes`, numbered from `first`, and `~learned`, which has the last number."""
     content = base64.b64encode(bytes_of(changes.columns())).decode()
-    last = first + (len(content) - 1) // _MOST_BYTES
+    last = first + (len(content) - 1) // _MAX_BYTES
     found: list[Document] = []
     for number in range(first, last + 1):
-        at = (number - first) * _MOST_BYTES
-        part = {"log": log, "changes": content[at : at + _MOST_BYTES], "goes_on": number < last}
+        at = (number - first) * _MAX_BYTES
+        part = {"log": log, "changes": content[at : at + _MAX_BYTES], "goes_on": number < last}
         found.append((f"{FIELD}-{number}", {FIELD: number, "state": part}))
     return [*found, (_LAST_ID, {"state": {"log": log, "last": last}})]
 

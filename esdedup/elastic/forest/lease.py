@@ -37,7 +37,7 @@ _POLL_S = 0.5
 # Maximum number of renewals in one call: after a slow renewal, the next one may be due immediately.
 _RENEWALS = 3
 # Maximum number of claims to remember. After that, all claims are forgotten, and waits start over.
-_MOST_SEEN = 1_000
+_MAX_SEEN = 1_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Claim:
     host: str
     pid: int
     ttl_s: float
-    # When the owner took the forest, and when it last renewed the lease: seconds since 1970, by its clock.
+    # When the owner took the forest and last renewed the lease: seconds since 1970, by the owner's clock.
     since_s: float = 0.0
     renewed_s: float = 0.0
     epoch: int = 0
@@ -107,7 +107,7 @@ class KnownClaims:
         now_s = time.monotonic()
         seen = self._seen.get(token)
         if seen is None or seen[0] != version:
-            if len(self._seen) >= _MOST_SEEN:
+            if len(self._seen) >= _MAX_SEEN:
                 self._seen.clear()
             seen = self._seen[token] = version, now_s
         return now_s - seen[1]
@@ -213,7 +213,7 @@ class Lease:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
     def renew(self, *, at_once: bool = False) -> None:
-        """Renew the lease if a third of its time has passed. On return, at least a third remains.
+        """Renew the lease if a third of its time has passed. On return, at least a third of the time remains.
 
         With `at_once`, always renew it, which shows whether the forest can be written to. A lease that was
         released, given up or abandoned is not renewed.

@@ -28,7 +28,7 @@ JsonDocument = tuple[str, str]
 EDITS_SUFFIX = "-w-edits"
 """Suffix of the alias through which editors write, even while another process owns the forest."""
 
-_LEAST_GROUPS = 10
+_MIN_GROUPS = 10
 # The field that `stored_of` reads.
 _PACKED = ["packed"]
 # The fields that repeat parts of the packed form, to find and sort documents.
@@ -267,5 +267,5 @@ def live_leaves(roots: Sequence[str], live_since_ms: int) -> dict[str, Any]:
 
 def interleaved(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     """Deal items into at least ten groups of at most `size`; adjacent items go to different groups."""
-    groups = max(_LEAST_GROUPS, -(-len(items) // size))
+    groups = max(_MIN_GROUPS, -(-len(items) // size))
     return (items[first::groups] for first in range(min(groups, len(items))))

@@ -27,20 +27,20 @@ DEMO_PORT ?= 0
 
 help:
 	@echo "make demo              start Elasticsearch and a sidecar, index the sample corpus, and serve the pages"
-	@echo "make demo ONCE=1       the same without pages, then stop both"
+	@echo "make demo ONCE=1       the same without pages, then stop Elasticsearch and the sidecar"
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines, a JSON array, or CSV);"
 	@echo "                       OPTIONS='--text-field body' names their fields"
 	@echo "make test              run the test suite, on a real node"
 	@echo "make test-foreign      test clients in other languages, the documents, and nodes that start and crash"
-	@echo "make nightly           run both with a new seed, 80 times as many random examples, a crash at every step, and"
+	@echo "make nightly           run both suites with a new seed, 80 times as many examples, a crash at every step, and"
 	@echo "                       every profile, look-up, time zone and window; then large comparisons and the soak test"
 	@echo "make soak MINUTES=3    feed articles while processes and servers are killed, and check every root"
 	@echo "                       (two parts: soak-sidecars, soak-editors)"
 	@echo "make fuzz MINUTES=60   send odd requests to a sidecar and to the pages; none may fail, hang or forge a root"
 	@echo "make check             run the formatter, the linter, the checks of types and imports, and fast tests"
-	@echo "make static            the same without the tests"
+	@echo "make static            make check, but without the tests"
 	@echo "make docs              build the documents as a site, in build/site"
-	@echo "make benchmarks        measure what is missing from build/benchmarks.json: some hours; resumes if interrupted"
+	@echo "make benchmarks        measure what is missing from build/benchmarks.json: takes hours, resumes if interrupted"
 	@echo "make screenshots       take screenshots of the pages for the documents"
 	@echo "make messages          update the catalogue of translations from the pages"
 	@echo "make client            regenerate the TypeScript client from the description of the API (needs npm)"
@@ -76,7 +76,7 @@ else
 endif
 	@touch $@
 
-# Repeated after each change of the crate; takes about 20 s, and a minute the first time.
+# This is repeated after each change of the crate. It takes about 20 s, and a minute the first time.
 $(PACKAGE): pyproject.toml $(CRATE) | $(if $(filter demo,$(MAKECMDGOALS)),$(DEMO_SET),$(DEV_SET))
 	@core/toolchain
 	@echo "Compiling esdedup with $$(cargo --version)"
@@ -121,7 +121,7 @@ messages: env
 docs: env
 	$(BIN)/python -m docs.site
 
-# Runs the benchmarks without results for this code and machine in build/benchmarks.json; see benchmarks/README.md.
+# Runs the benchmarks for which build/benchmarks.json has no results of this code and machine; see benchmarks/README.md.
 benchmarks: env
 	$(BIN)/python -m benchmarks all
 

@@ -13,15 +13,15 @@ from esdedup import Dedup, sample
 INDEX = "news"
 PAUSE_S = 60
 # The client retries refused connections, and the helper retries after error responses, since the client would
-# retry these without a pause. In total, they retry for longer than a sidecar takes to start or to take over.
-OF_CLIENT: dict[str, Any] = {
+# retry these without a pause. Together, they retry for longer than a sidecar takes to start or to take over.
+CLIENT_OPTIONS: dict[str, Any] = {
     "retry_on_status": (),
     "retry_on_timeout": True,
     "max_retries": 100,
     "retry_backoff_base": 0.2,
     "retry_backoff_cap": 2.0,
 }
-OF_HELPER: dict[str, Any] = {
+BULK_OPTIONS: dict[str, Any] = {
     "retry_on_status": (429, 502, 503, 504),
     "max_retries": 100,
     "initial_backoff": 0.2,
@@ -36,15 +36,15 @@ def actions() -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Write the articles again and again."""
+    """Write all articles repeatedly, with pauses."""
     logging.basicConfig(level=logging.INFO)
     credentials = (os.environ["ELASTIC_USER"], os.environ["ELASTIC_PASSWORD"])
     with Elasticsearch(os.environ["ES_URL"], basic_auth=credentials) as elasticsearch:
         Dedup(elasticsearch).setup(INDEX)
     sidecars = os.environ["SIDECARS"].split(",")
-    with Elasticsearch(sidecars, basic_auth=credentials, request_timeout=60, **OF_CLIENT) as client:
+    with Elasticsearch(sidecars, basic_auth=credentials, request_timeout=60, **CLIENT_OPTIONS) as client:
         while True:
-            written, failed = helpers.bulk(client, actions(), raise_on_error=False, **OF_HELPER)
+            written, failed = helpers.bulk(client, actions(), raise_on_error=False, **BULK_OPTIONS)
             logging.info("%d articles written, failed: %s", written, failed)
             time.sleep(PAUSE_S)
 

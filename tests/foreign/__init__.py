@@ -1,5 +1,4 @@
 """Tests that use other programs besides the package, run by `make test-foreign`.
 
-They cover clients in other languages and of other versions, the site of the documents and the code in them,
-and embedded nodes.
+They cover clients in other languages and of other versions, the documents' site and code, and embedded nodes.
 """

@@ -1,4 +1,4 @@
-"""Runs every block of code in README and the documents, except those that `NOT_RUN` lists."""
+"""Runs every block of code in README and the documents, except the blocks that `NOT_RUN` lists."""
 
 import ast
 import itertools
@@ -69,7 +69,7 @@ NOT_RUN = {
         "docs/kibana.md",
         "curl -X POST \"$KIBANA_URL/api/saved_objects/_import\" -H 'kbn-xsrf: true' "
         "--form file=@mappings/kibana.ndjson",
-    ): "needs Kibana; tests/integration/test_docs.py checks the file that it imports",
+    ): "needs Kibana; tests/integration/test_docs.py checks the file that Kibana imports",
     (
         "docs/sidecar.md",
         "esdedup sidecar --url https://elasticsearch:9200 --ca-certs ca.crt --token-file token",
@@ -96,7 +96,7 @@ ARTICLES = "".join(
     for number in (17, 18)
     for line in ({"index": {"_id": f"wire-{number}"}}, {"title": "Ferry", "text": f"{TEXT} {number}"})
 )
-# A stand-in for Logstash, which reads the settings of its output from the guide's file and writes two
+# A stand-in for Logstash. It reads the settings of Logstash's output from the guide's file, and writes two
 # articles.
 LOGSTASH = """
 import pathlib, re
@@ -193,7 +193,7 @@ def test_the_code_of_a_document_runs_in_order(path: Path, empty: str, command: s
 
 
 @pytest.mark.parametrize("path", TRANSLATED, ids=lambda path: path.name)
-def test_a_translated_guide_has_the_same_code(path: Path) -> None:
+def test_a_translated_guide_has_the_code_of_its_original(path: Path) -> None:
     code = [(each.language, each.title, each.is_output, each.text) for each in blocks_of(path)]
     assert code == [
         (each.language, each.title, each.is_output, each.text) for each in blocks_of(TRANSLATED[path])

@@ -15,7 +15,7 @@ from tests.acceptance.conftest import LONG, Run, lines
 
 
 def answer(options: str) -> str:
-    """Return what curl would print; it may not be installed."""
+    """Return what curl would print; curl may not be installed."""
     given = shlex.split(options)
     request = urllib.request.Request(given[0])
     if "-d" in given:

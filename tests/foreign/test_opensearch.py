@@ -33,8 +33,8 @@ from tests.support.sidecar_process import ROOT, running
 
 # Test files that get their client from a fixture, and use no feature that OpenSearch lacks.
 SHARED_TESTS = ("contract/test_store.py", "integration/test_lists.py", "integration/test_maintenance.py")
-# `make nightly` runs these files completely. Other test runs use fewer examples, only lists on one shard, and
-# skip maintenance and the store in memory.
+# `make nightly` runs these files completely. Other test runs use fewer examples and only lists on one shard,
+# and skip maintenance and the store in memory.
 IS_WHOLE = exploring.EFFORT > 1
 
 JSON = {"accept": "application/json", "content-type": "application/json"}
@@ -114,7 +114,7 @@ def test_articles_are_fed_adopted_migrated_and_read(es: Elasticsearch, url: str,
 def test_data_streams_are_set_up_fed_adopted_and_migrated(
     run: Run, es: Elasticsearch, url: str, index_name: Names
 ) -> None:
-    """The published jars of Elasticsearch lack the module for data streams; OpenSearch supports them."""
+    """Only OpenSearch is tested: Elasticsearch's published jars lack the module for data streams."""
     stream, template = index_name("stream"), index_name("template")
     forest, following = index_name("forest"), index_name("following")
     articles = [{**each, "@timestamp": each["published_at"]} for each in ARTICLES]
@@ -158,7 +158,7 @@ def test_data_streams_are_set_up_fed_adopted_and_migrated(
 
 
 def test_a_sidecar_accepts_articles_for_opensearch(es: Elasticsearch, url: str, index_name: Names) -> None:
-    """The feeder sends plain JSON, as clients of OpenSearch do."""
+    """The feeder sends a standard media type, not Elasticsearch's own."""
     index, forest = index_name("through"), index_name("forest")
     Dedup(es, forest=forest).setup(index)
     with running(url, forest=forest) as sidecar:

@@ -1,7 +1,7 @@
 """The sidecar, fed by official clients for other languages and by the example feeder, `deploy/feeder.py`.
 
-The programs are in `tests/clients/`. Their lock files name no registry: packages come from the registry that
-npm and go are configured to use. The Go client is pinned to 8.3, the last version before the typed API,
+The client programs are in `tests/clients/`. Their lock files name no registry, so packages come from the one
+that npm and go are configured to use. The Go client is pinned to 8.3, the last version before the typed API,
 which takes minutes to compile. Version 8.3 works with servers of versions 8 and 9.
 """
 

@@ -1,4 +1,4 @@
-"""The TypeScript client is generated from the API description, compiled, and used by another site."""
+"""The TypeScript client is generated from the API description, compiled, and used from another origin."""
 
 import contextlib
 import functools

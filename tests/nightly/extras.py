@@ -1,6 +1,6 @@
 """Installs the wheel in new environments, with and without extras, and tries imports and commands.
 
-python -m tests.nightly.extras [PYTHON…]     (interpreters with pip; by default the running one)
+python -m tests.nightly.extras [PYTHON…]     (interpreters with pip; by default the running interpreter)
 
 pip installs the newest allowed versions, and only from wheels, except for jieba, which is plain Python and
 has no wheel. So this also checks that users need no compiler, and that the allowed versions work together.

@@ -72,7 +72,7 @@ def arrivals(count: int, held: np.ndarray, random: np.random.Generator) -> np.nd
         flips = np.uint64(1) << random.integers(0, 64, (copies, 3), np.uint64)
         batch[:copies] = random.choice(held, copies) ^ np.bitwise_or.reduce(flips, axis=1)
         batch[copies : copies + 10] = random.choice(held, 10)
-        # A root six bits from another node, and an arrival three bits from both.
+        # Make roots six bits from another node, and arrivals three bits from both.
         for at in range(copies + 10, copies + 50, 2):
             bits = [np.uint64(1) << np.uint64(bit) for bit in random.choice(64, 6, replace=False)]
             base = random.choice(held[-20 * count :])
@@ -141,7 +141,7 @@ def main(where: str, count: str, samples: int = 1_000) -> None:
         with elastic_store() as store:
             run(store, total, samples_a_batch=samples_a_batch)
     else:
-        raise typer.BadParameter("memory or elastic")
+        raise typer.BadParameter("the first argument must be memory or elastic")
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ MUTANTS = [
         ("integration/test_frequent_keys.py", "contract/test_store.py"),
     ),
     Mutant(
-        "nodes that are written while others are loaded into memory are missing in memory",
+        "nodes that are written while other nodes are loaded into memory are missing in memory",
         "esdedup/elastic/forest/loading.py",
         "            _load_also(nodes, self._written, self._live_since_ms[0])\n",
         "            pass\n",
@@ -138,7 +138,7 @@ MUTANTS = [
         ("unit/test_reading.py",),
     ),
     Mutant(
-        "articles without a source are added as one source too many to a full page of sources",
+        "a full page of sources has an additional row for the articles without a source",
         "esdedup/reading/sources.py",
         "len(names) == with_name < last",
         "len(names) == with_name <= last",
@@ -312,7 +312,7 @@ def _compile(changed: Path) -> None:
 def main() -> None:
     """Print which test noticed each fault."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="faults whose description contains this text")
+    parser.add_argument("--only", default="", help="only faults whose description contains this text")
     parser.add_argument("--likely", action="store_true", help="run only the files that are likely to notice")
     given = parser.parse_args()
     if subprocess.run(["git", "diff", "--quiet"], cwd=ROOT, check=False).returncode:

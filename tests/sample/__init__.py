@@ -24,8 +24,8 @@ END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
 _WEEKS = 5
-# One in this many articles belongs to the largest story of a language, or (as a minimum and a maximum) to
-# another large story.
+# The largest story of a language has one in `_LARGEST` articles of the corpus; other large stories have from
+# one in `_LARGE_LEAST` to one in `_LARGE_MOST`.
 _LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
 # The percentages of small, medium and large stories.
 _WEIGHTS = (60, 36, 4)
@@ -33,8 +33,8 @@ _WEIGHTS = (60, 36, 4)
 _LAST_BEGINNING = timedelta(hours=12)
 # The mean delays of early and late reprints after the original, and the share of late reprints.
 _SOON_HOURS, _LATE_HOURS, _LATE = 5.0, 36.0, 0.25
-# Revived stories: the minimum number of copies, the share of stories with so many copies that are revived,
-# the share of their copies that are printed late, and the delay.
+# Revived stories: the minimum number of copies of a story that may be revived, the share of such stories that
+# are revived, the share of their copies that are printed late, and the delay.
 _LEAST_REVIVED, _REVIVED, _REVIVED_COPIES, _REVIVED_AFTER = 5, 0.15, 0.25, timedelta(days=7)
 _FROM_AGENCY = 0.7
 # The hour (UTC) at which the night ends, and the share of articles due at night that are printed at night.
@@ -48,7 +48,7 @@ _WHOLE = 3_000
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """An article, and the number of its story: the cluster that it belongs to."""
+    """An article, and the number of its story. The articles of a story should form a cluster."""
 
     story: int
     article: dict[str, Any]

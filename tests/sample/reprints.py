@@ -18,7 +18,7 @@ _WITH_WIRE_LINE, _WITH_OWN_LINE, _WITH_FOOTER = 50, 20, 35
 # The percentage of originals with a misprint, and the percentage of their reprints that correct it.
 _MISPRINTED, _CORRECTED = 25, 50
 
-# Numbers of sentences.
+# Lengths and cuts, in sentences.
 _BRIEF_LENGTH, _LEAST_AFTER_CUT, _MOST_CUT, _LONGEST_PARAGRAPH = 4, 6, 3, 3
 # The maximum amount by which a number grows.
 _MOST_RAISED = 4

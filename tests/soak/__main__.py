@@ -13,7 +13,7 @@ from tests.soak.run import Plan, run
 from tests.soak.stage import Server, Stage, free_port
 
 _FEEDERS = ("python", "enrich", "dedup")
-# The first kind sends thousands of articles in a request, the second one article in a request.
+# A "huge" feeder sends thousands of articles per request, a "small" feeder one article per request.
 _OTHERS = ("huge", "small", "small", "small")
 _EVENTS = (
     (0.10, Stage.kill_owner),
@@ -38,7 +38,7 @@ def main() -> None:
             plan = Plan(
                 articles=options.articles,
                 seconds=60 * options.minutes,
-                # Two feeders of each kind in _FEEDERS except the last.
+                # Two feeders of each kind in _FEEDERS, except one of the last kind.
                 feeders=[*_FEEDERS, *_FEEDERS[:-1], *_OTHERS],
                 events=_EVENTS,
                 lease_ttl_s=5.0,

@@ -144,7 +144,7 @@ class Newsroom:
             each.start()
 
     def run(self, *, minutes: float) -> None:
-        """Disturb the processes at random; rebuild the forest after half of the time."""
+        """Disrupt processes at random; rebuild the forest halfway through."""
         half, end = time.monotonic() + 30 * minutes, time.monotonic() + 60 * minutes
         is_rebuilt = False
         while time.monotonic() < end:
@@ -170,7 +170,7 @@ class Newsroom:
         edits = editor.history(INDEX).edits
         numbers = {each.request_id: each.number for each in edits}
         self._fault_if(len(numbers) != len(edits), "one request made two edits")
-        self._fault_if([each.number for each in edits] != [*range(1, len(edits) + 1)], "numbers have gaps")
+        self._fault_if([each.number for each in edits] != [*range(1, len(edits) + 1)], "gaps between edits")
         for each in self._editors:
             lost = [key for key, number in each.acknowledged.items() if numbers.get(key) != number]
             self._fault_if(lost, f"acknowledged edits are lost: {lost[:5]}")
@@ -279,7 +279,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--url", help="address of Elasticsearch; by default, a node is started")
-    parser.add_argument("--edit", help="run one editor, which first repeats this request, if any")
+    parser.add_argument("--edit", help="run one editor, which first repeats this request if it is not empty")
     options = parser.parse_args()
     if options.edit is not None:
         edit(options.url, options.seed, options.edit)

@@ -1,8 +1,8 @@
 """Several kinds of feeders, each in its own process: `python -m tests.soak.feeders JOB`, a `Job` as JSON.
 
 A feeder sends its articles at an even pace, retries articles that were temporarily refused, and exits when
-all are accepted. It writes JSON lines to standard output: how many articles were accepted, and the status of
-each response that accepted none. `FeederProcess` starts a feeder and reads these lines.
+all articles are accepted. It writes JSON lines to standard output: how many articles were accepted, and the
+status of each response that accepted none. `FeederProcess` starts a feeder and reads these lines.
 """
 
 import dataclasses
@@ -215,7 +215,7 @@ def _small(job: Job) -> None:
 
 
 def _post(job: Job, addresses: deque[str], path: str, body: bytes) -> None:
-    """Send a request until all of it is accepted; begin with the sidecar that responded last."""
+    """Repeat a request until every item is accepted; begin with the sidecar that responded last."""
     # Each feeder has its own credentials, so the sidecar counts it as a separate caller.
     headers = {"Content-Type": _NDJSON, **urllib3.make_headers(basic_auth=f"{job.file}:x")}
 
@@ -293,7 +293,7 @@ def _repeat(send: Callable[[], tuple[int, str | None]]) -> None:
 
 
 def _reported(status: int, retry_after: str | None) -> tuple[int, str | None]:
-    """Return the values of a response, after reporting an error. The status 0 means no response."""
+    """Return the given values, after reporting an error response. Status 0 means no response."""
     if status >= 400:
         report(status=status, retry_after=retry_after)
     return status, retry_after
@@ -305,7 +305,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _watch(sidecars: list[str]) -> None:
-    """Report each error response of a sidecar to the official client or the library."""
+    """Report each error response that the official client or the library receives from a sidecar."""
     plain = elastic_transport.Urllib3HttpNode.perform_request
 
     def watched(node: elastic_transport.Urllib3HttpNode, *args: Any, **options: Any) -> Any:

@@ -1,9 +1,9 @@
 """Sends odd requests for an hour: `python -m tests.soak.fuzz --minutes 60`, or `make fuzz MINUTES=60`.
 
-The requests go one after the other to a sidecar with pages and to `esdedup serve`, so that the cost of each
-can be measured. Exits with status 1 if a 5xx response did not come from Elasticsearch, if a request took more
-than two seconds of processor time, if memory grew, if an idle server did not respond, or if an article has no
-root or a forged root.
+The requests go one after the other to a sidecar with pages and to `esdedup serve`, so that the cost of
+each request can be measured. Exits with status 1 if a 5xx response did not come from Elasticsearch, if a
+request took more than two seconds of processor time, if memory grew, if an idle server did not respond, or if
+an article has no root or a forged root.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from tests.soak.watched import Answer, Watched, send, tell
 from tests.support.from_openapi import Description, Sent
 from tests.support.sidecar_process import SidecarProcess, running
 
-# The number of requests between two checks of the servers.
+# The numbers of requests of each kind between two checks of the servers.
 _ODD, _DESCRIBED, _ODD_PAGES = 150, 25, 25
 _REPORT_S = 30.0
 # The length in bytes of the longest request line that Elasticsearch accepts.
@@ -63,7 +63,7 @@ class Indices:
 
 
 class Run:
-    """A sidecar and a server of pages, with checks of their responses and of the articles."""
+    """A sidecar and a server for the pages, with checks of their responses and of the articles."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Run:
                 self._send(watched, raw)
         for _ in range(_ODD_PAGES):
             self._send(self.pages, RawRequest("odd parameters", request("GET", odd_page(self._chance))))
-        # Wait until requests whose connections were closed have ended.
+        # Wait for the servers to finish requests whose connections were closed.
         time.sleep(0.1)
         metrics = send(self.sidecar.url, RawRequest("", request("GET", "/metrics"))).body
         self.sidecar.check_is_well(
@@ -149,11 +149,11 @@ class Run:
         # An incomplete request times out, as documented.
         if answer.status < 500 or (raw.is_broken and answer.status == 504):
             return
-        # This response is Elasticsearch's own. A repetition could get a different one, for example after a
-        # timeout.
+        # This response is Elasticsearch's own. If the request were repeated, the response could differ, for
+        # example after a timeout.
         if "x-elastic-product" in answer.headers and b"esdedup_" not in answer.body:
             return
-        # If the request line is too long, Elasticsearch sends a body even in response to HEAD, which is not
+        # If the request line is too long, Elasticsearch sends a body even in response to HEAD, which violates
         # HTTP.
         if raw.method == "HEAD" and answer.status == 502 and len(raw.content) > _LONGEST_LINE:
             return
@@ -229,7 +229,7 @@ def staged(url: str, chance: random.Random) -> Iterator[Run]:
 def _check_log(process: SidecarProcess, sidecar: Watched) -> None:
     before, mark, rest = process.log.partition("Traceback")
     if mark:
-        sidecar.note(f"its log has {before[-300:]}{mark}{rest[:8_000]}")
+        sidecar.note(f"the log has {before[-300:]}{mark}{rest[:8_000]}")
 
 
 @contextlib.contextmanager
@@ -259,7 +259,7 @@ def report(run: Run, requests_s: float) -> list[str]:
             counts = "".join(f"{each.answers[category, kind]:>9,}" for kind in kinds)
             tell(f"{category:>20}{counts}  {each.worst_cpu_s[category]:.2f} s")
         first, last = each.check_memory()
-        tell(f"memory without the forest: {first:,} MiB when warm, {last:,} MiB at the end")
+        tell(f"memory without the forest: {first:,} MiB after the warm-up, {last:,} MiB at the end")
         tell(f"longest wait for a response while idle: {each.longest_wait_s:.2f} s")
     tell(f"{run.articles:,} articles, all with a root" if not run.sidecar.faults else "")
     return run.sidecar.faults + run.pages.faults

@@ -133,7 +133,7 @@ class RawRequest:
     content: bytes
     # Whether the client closes its side of the connection after sending the bytes.
     is_ended: bool = False
-    # Whether the bytes are not exactly one request. Then a 504 response after a timeout is correct.
+    # Whether the bytes may be something other than one request, so that 504 after a timeout is correct.
     is_broken: bool = False
 
     @property

@@ -27,7 +27,7 @@ class Indices:
 
     articles: str = "soak"
     forest: str = "soak-forest"
-    # The replay's index of articles, which stays empty, and its forest.
+    # The replay's index of articles, which stays empty, and the replay's forest.
     replayed: str = "soak-replayed"
     replay: str = "soak-replay"
 
@@ -48,7 +48,7 @@ def outcome_of(
     report: Callable[[str], None],
     name: str = "dedup",
 ) -> Outcome:
-    """Compare an index with the articles that were fed, and its forest with a replay of them.
+    """Compare an index with the articles that were fed, and its forest with a replay of the articles.
 
     Args:
         es: A client of Elasticsearch itself.
@@ -78,7 +78,7 @@ def outcome_of(
         "articles with fields besides text and dedup": [
             id_ for id_, each in found.items() if each.keys() > {"text", name}
         ],
-        "numbers shared by several articles": [str(each) for each, count in numbers.items() if count > 1],
+        "seqs shared by several articles": [str(each) for each, count in numbers.items() if count > 1],
         "articles with a different root than in the replay": [
             f"{id_}: {roots[id_]} for {replayed.get(id_)}" for id_ in order if roots[id_] != replayed.get(id_)
         ],
@@ -169,7 +169,7 @@ class Memory:
             self.samples.append(Sample(now_s, resident, forest_bytes, bool(_OWNED.search(metrics))))
 
     def growth(self, since_s: float) -> tuple[Sample, Sample] | None:
-        """Return early and late samples that can be compared; None if the process did not live long enough.
+        """Return an early and a late sample to compare; None if the process did not live long enough.
 
         The early sample is taken after `since_s`, once the process is warm. Taking over a forest uses memory
         that Python keeps, so only samples since the process last gained or lost the forest are used.

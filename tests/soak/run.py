@@ -1,4 +1,4 @@
-"""`run`: a soak test of two sidecars with many feeders."""
+"""Runs a soak test of two sidecars with many feeders."""
 
 import contextlib
 import dataclasses
@@ -23,8 +23,8 @@ _SAMPLE_S, _REPORT_S = 2.0, 10.0
 # The relative number of articles that a feeder gets; feeders that send articles one by one get fewer.
 _USUAL_TURNS = 10
 _TURNS = {"small": 1}
-# Maximum waits of single documents, the median and the longest, while another feeder sends thousands at once
-# and no disruption is in effect. `make soak-sidecars MINUTES=3 ARTICLES=12000` measured 1.3 s and
+# Limits on the median and the longest wait of single documents, while another feeder sends thousands per
+# request and no disruption is in effect. `make soak-sidecars MINUTES=3 ARTICLES=12000` measured 1.3 s and
 # 3.3 s, and no 429, on two cores that many other programs were using.
 _USUAL_WAIT_S, _LONGEST_WAIT_S = 2.5, 10.0
 
@@ -38,12 +38,12 @@ class Plan:
     seconds: float
     # The kind of each feeder process.
     feeders: Sequence[str]
-    # Disruptions, each with the part of the time after which it happens.
+    # Disruptions, each with the fraction of `seconds` after which it happens.
     events: Sequence[tuple[float, Callable[[Stage], None]]]
     lease_ttl_s: float
     seed: int = 1
     indices: Indices = dataclasses.field(default_factory=Indices)
-    # The part of the time after which the memory of a process must not grow any more.
+    # The fraction of `seconds` after which the memory of a process must no longer grow.
     flat_from: float = 1 / 3
 
 
@@ -87,7 +87,7 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
             ended = stage.close()
         _report(f"all articles were fed after {fed_s:.0f} s; checking the outcome")
         outcome = outcome_of(es, given, plan.indices, report=_report)
-    refused = Counter(f"answered {each.status}" for feeder in feeders for each in feeder.refused)
+    refused = Counter(f"responses with status {each.status}" for feeder in feeders for each in feeder.refused)
     refused_small = sum(
         each.status == 429 for feeder in feeders if feeder.kind == "small" for each in feeder.refused
     )
@@ -97,7 +97,7 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
             "single documents accepted without a disruption": len(waits_s),
             "ms median wait of these documents": round(1000 * statistics.median(waits_s)),
             "ms longest wait of these documents": round(1000 * max(waits_s)),
-            "single documents answered with 429": refused_small,
+            "responses with status 429 to single documents": refused_small,
         }
     return Outcome(figures, [*faults, *ended, *outcome.faults])
 
@@ -209,9 +209,9 @@ class _Watch:
 
 
 def _is_documented(refused: Refused, disruptions: list[Disruption]) -> bool:
-    """Return whether a response is as documented: a 429 or 503, also of a standby, says when to retry.
+    """Return whether a response is as documented: a 429 or 503, including a standby's, says when to retry.
 
-    A 502 does not: Elasticsearch may have written the articles before it failed, so the client must decide.
+    A 502 does not: Elasticsearch may have written the articles before failing, so the client must decide.
     """
     if refused.status == 502:
         return any(each.explains(refused.at_s) for each in disruptions)

@@ -20,7 +20,7 @@ from tests.support.sidecar_process import SidecarProcess, until
 _AFTER_S = 15.0
 # Enough for operations that normally take a few seconds, even on a busy machine.
 _PATIENCE_S = 240.0
-# These are below the ports of outgoing connections, which could otherwise take the port of a server that is
+# These ports are below those of outgoing connections, which could otherwise take the port of a server that is
 # down.
 _PORTS = range(15_000, 32_000)
 # An owner that is paused for this many times its lease loses the forest.
@@ -134,12 +134,12 @@ class Stage:
 
     def stop_standby(self) -> None:
         """Pause the standby for a while, which does not affect the owner."""
-        with self._disrupting("the standby was paused and continued"):
+        with self._disrupting("the standby was paused and resumed"):
             self._stop(next(each for each in self.living if not each.owns()))
 
     def stop_owner(self) -> None:
         """Pause the owner for longer than its lease, so that it loses the forest."""
-        with self._disrupting("the owner was paused and continued"):
+        with self._disrupting("the owner was paused and resumed"):
             self._stop(next(each for each in self.living if each.owns()))
 
     def restart_elasticsearch(self) -> None:

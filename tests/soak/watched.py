@@ -97,7 +97,7 @@ class Watched:
         tell(f"FAULT {self.faults[-1]}")
 
     def check_is_well(self, *paths: str, forest_bytes: int = 0) -> None:
-        """Check that the idle process responds at once; sample its memory."""
+        """Check that the idle process responds promptly; sample its memory."""
         for path in paths:
             raw = RawRequest("idle", request("GET", path))
             for _ in range(_ATTEMPTS):

@@ -12,7 +12,7 @@ from esdedup.times import DAY_MS
 from tests.support.assign import assign
 from tests.support.model import Model
 
-# Later than all generated times except the last kind, which is too far in the future to be believed.
+# Later than all generated times except the last kind in `times`, which is implausibly far in the future.
 NOW_MS = 10_000
 AGING = Aging(retention_ms=100, granularity_ms=10)
 
@@ -21,7 +21,7 @@ AGING = Aging(retention_ms=100, granularity_ms=10)
 class Arrival:
     id: str | None
     time: int
-    # None derives a content hash from the id.
+    # None means that the content hash is derived from the id.
     hash: int | None = None
     addresses: frozenset[int] = frozenset()
 
@@ -45,12 +45,12 @@ times = st.one_of(
     st.integers(-50, 50),
     st.just(NOW_MS + DAY_MS + 1),
 )
-# Content hashes that several arrivals share, with or without fingerprints; 0 is a text without alphanumerics.
+# Content hashes that several arrivals share, with or without fingerprints; 0 means no alphanumerics.
 some_hash = st.one_of(st.none(), st.none(), st.integers(0, 9))
 arrivals = st.lists(
     st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times, some_hash), max_size=60
 )
-# In order of time, as in a backfill, with steps small enough that clusters stay live.
+# Arrivals in order of time, as in a backfill, with steps small enough that clusters stay live.
 ordered_arrivals = st.builds(
     lambda each, step_ms: [
         dataclasses.replace(one, time=number * step_ms) for number, one in enumerate(each)

@@ -99,7 +99,7 @@ def arriving(*parts: Mapping[str, Any] | bytes) -> Receive:
 
 
 async def send(app: ASGIApp, request: Request, receive: Receive | None = None) -> Response:
-    """Send one request to an application; without `receive`, its body arrives in one part."""
+    """Send one request to an application; if `receive` is None, the body arrives in one part."""
     sent: list[Any] = []
 
     async def collect(message: Any) -> None:

@@ -31,7 +31,7 @@ def assigned(
         texts: The texts.
         profile: The profile of the forest.
         days: The day on which each text was published; None means that no text has a date.
-        origins: The bits of the texts' addresses and ids.
+        origins: The bits that encode each text's address and id.
     """
     times_ms = [None] * len(texts) if days is None else [day * DAY_MS for day in days]
     found = Fingerprinter(profile).fingerprint(texts)

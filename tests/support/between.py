@@ -17,7 +17,7 @@ from elasticsearch import Elasticsearch
 
 @dataclasses.dataclass(frozen=True)
 class Sent:
-    """A request of the client."""
+    """A request that the client sends."""
 
     method: str
     # The path without query parameters.
@@ -51,7 +51,7 @@ Between = Callable[[Sent, Send], Answer]
 
 @contextlib.contextmanager
 def client_with(url: str, between: Between) -> Iterator[Elasticsearch]:
-    """Yield a client whose requests go through a function."""
+    """Yield a client that passes each request to `between`."""
 
     class Node(elastic_transport.Urllib3HttpNode):
         def perform_request(

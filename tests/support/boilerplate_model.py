@@ -129,7 +129,7 @@ class BoilerplateModel:
         article: str | None = None,
         title: str | None = None,
     ) -> list[bool]:
-        """Return which passages of a page are omitted, and learn from the page."""
+        """Return whether each passage of a page is omitted, and learn from the page."""
         overridden = [
             self.overrides.get((each.hash, site), self.overrides.get((each.hash, None))) for each in passages
         ]
@@ -190,7 +190,7 @@ class BoilerplateModel:
         return left_out
 
     def filter(self, passages: list[ModelPassage], learned: list[bool]) -> tuple[list[bool], list[int]]:
-        """Return which passages are omitted, given the flags of boilerplate; also return the page's marks."""
+        """Return whether each passage is omitted, given the learned passages; and return the page's marks."""
         lists = [
             not each.is_prose
             and any(
@@ -408,7 +408,7 @@ def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePage
 
 
 def local_hash(passage: int, site: str | None) -> int:
-    """Return the hash of a passage at a site; all pages without a known site share the plain hash."""
+    """Return the hash of a passage at a site; passages of an unknown site keep the plain hash."""
     if site is None:
         return passage
     value = passage ^ max(1, murmur64(site.encode()) >> 32) * 0x9E3779B97F4A7C15 % HASHES
@@ -418,7 +418,7 @@ def local_hash(passage: int, site: str | None) -> int:
 
 
 def is_same(one: ModelPage, other: ModelPage, passage: int) -> bool:
-    """Return whether two pages are one context: by their article, or a mark other than the passage's own."""
+    """Return whether two pages are one context: they share the article, or a mark of another passage."""
     if (one.site, one.article) == (other.site, other.article):
         return True
     return bool(other_marks(one.marks, passage) & other_marks(other.marks, passage))

@@ -114,7 +114,7 @@ def expected_list(
     min_sources: int = 0,
     dedup: bool = True,
 ) -> Expected:
-    """Compute a list from all documents, in any sort but relevance, whose scores only Elasticsearch knows."""
+    """Compute a list from all documents, in any sort except relevance, which needs Elasticsearch's scores."""
     clusters: dict[str, list[str]] = defaultdict(list)
     for article_id, article in documents.items():
         clusters[article["dedup"]["root"]].append(article_id)
@@ -167,6 +167,6 @@ def expected_list(
 def list_tuned(es: Elasticsearch, tuning: Tuning, index: str, **options: Any) -> Page:
     """Return a page of results as `Reader.list` does, but with the limits in `tuning`.
 
-    With small limits, few articles exercise every way of counting.
+    With small limits, a few articles suffice to exercise every way of counting.
     """
     return execute(es, list_rows(Scope(fields=Fields(), tuning=tuning), index, **options))

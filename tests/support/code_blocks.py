@@ -2,8 +2,8 @@
 
 The blocks of a document share a directory and a server. Bash runs shell commands, and all Python blocks share
 a namespace. A block with a title is a file of that name. A block after ``<!-- prints -->`` is the expected
-output of the previous block, where ``…`` matches anything. The test lists all other blocks, and why they do
-not run.
+output of the previous block, where ``…`` matches anything. The test lists all other blocks, with the reason
+why they do not run.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 _PLACES = ("README*.md", "docs/**/*.md", "examples/*.md", "clients/*/README.md")
-# Each translated guide, with its original. The code is the same, so only the originals are run.
+# Each translated guide, with its original. Both contain the same code, so only the originals are run.
 TRANSLATED = {
     path: path.with_name(path.name.replace(".zh.", "."))
     for path in sorted(ROOT.glob("docs/guides/*.zh.md"))

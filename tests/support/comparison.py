@@ -23,7 +23,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     shorter = units[0]
     excess = (1 - rules.resemblance) * rules.short_excess
     needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
-    # Subtract the surplus of the text with more figures; each text has half of the other unshared figures.
+    # Subtract the surplus of the text with more figures; each text has half of the rest.
     more = figures[1] - figures[0]
     replaced, pairs = (
         np.maximum(unshared(one[name], other[name]) - more, 0) / 2
@@ -33,7 +33,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     replaced = np.maximum(replaced, np.where(pairs > 1, pairs / 2, 0))
     replaceable = np.maximum(shorter / rules.units_a_figure, figures[0] * rules.figure_share + 0.5)
     smaller, larger = np.maximum(runs, 1)
-    # From J = shared / (all - shared) follows shared = J * all / (1 + J).
+    # J = shared / (all - shared), so shared = J * all / (1 + J).
     shared = similarity * (smaller + larger) / (1 + similarity)
     own, own_of_larger = smaller - shared, larger - shared
     runs_a_word = np.clip(2 * smaller / np.maximum(shorter, 1), 1, 2)
@@ -133,7 +133,7 @@ def _ways(*ways: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
 
 
 def _counts(packed: npt.NDArray[np.uint16]) -> Floats:
-    """Decode 16-bit counts, which are multiples of 32 from 32,768 on."""
+    """Decode 16-bit counts; codes of 32,768 and above count in steps of 32."""
     numbers = packed.astype(np.float64)
     counts: Floats = np.where(packed < 2**15, numbers, (numbers - 2**15) * 32)
     return counts
@@ -164,7 +164,7 @@ def _codes(sketches: Sketches) -> npt.NDArray[np.uint64]:
 
 
 def unshared(one: Sketches, other: Sketches) -> Floats:
-    """Estimate from parity sketches a lower bound of the number of unshared figures: float64 ``(n,)``."""
+    """Estimate a lower bound on the number of unshared figures from parity sketches: float64 ``(n,)``."""
     bits = [(first ^ second).bit_count() for first, second in zip(one.tolist(), other.tolist(), strict=True)]
     return np.array([_fewest_figures(each) for each in bits], np.float64)
 
@@ -172,7 +172,7 @@ def unshared(one: Sketches, other: Sketches) -> Floats:
 def _fewest_figures(odd_bits: int) -> int:
     """Return the smallest number of figures that plausibly sets this many of 64 parity bits.
 
-    A number is plausible if the bits are at most one standard deviation above the expected value.
+    A number is plausible if the bits exceed their expected number by at most one standard deviation.
     """
     if odd_bits == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Assignments made without a forest."""
+"""Assigns articles without a forest."""
 
 from esdedup.ingest.actions import ArticleAction, addition_to
 

@@ -1,6 +1,6 @@
 """The number and the seed of random examples in tests.
 
-The seed is 0, so all runs use the same examples, except `make nightly`, which draws a new seed. The header of
+The seed is 0, so that all runs use the same examples; only `make nightly` draws a new seed. The header of
 a test run shows the seed, and ``ESDEDUP_TEST_SEED`` sets it. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
 examples: `make test` runs 25 unless a test sets another number, `make check` fewer, and `make nightly` 80
 times as many. `make nightly` also kills processes at every request and with several profiles, and runs

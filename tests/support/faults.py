@@ -70,7 +70,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Raise at the first line at which nothing was raised before."""
+        """Raise `Interrupted` at the first line at which it has not been raised yet."""
         before = sys.gettrace()
         sys.settrace(self._called)
         try:

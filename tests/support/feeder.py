@@ -45,9 +45,9 @@ class Point:
     # A regular expression for the method, the path and the beginning of the body. Only matching requests
     # count.
     matching: str = ""
-    # The number of the request among the matching requests, from 1.
+    # The number of the request among the matching requests, counted from 1.
     number: int = 1
-    # Before the request is sent, or after it is sent but before the response is read.
+    # "before": before the request is sent; "unanswered": after it is sent, before the response is read.
     when: Literal["before", "unanswered"] = "before"
 
 
@@ -63,7 +63,7 @@ class Job:
     pace: Pace | None = None
     # Whether boilerplate is learned from all pages before they are fed.
     learns_first: bool = False
-    # The first article of the stream to feed, from 0.
+    # The number of the first article to feed, counted from 0.
     first: int = 0
     count: int = 20
     batch_size: int = 5
@@ -98,7 +98,7 @@ class Feeder:
         self.acknowledged: dict[str, str | None] = {}
         # The requests that the process made, up to the request at which it stopped or died.
         self.requests: list[str] = []
-        # The class name and message of the error with which it exited.
+        # The class name and message of the error with which the process exited.
         self.error: tuple[str, str] | None = None
         # None until the process has exited; negative if a signal killed it.
         self.exit_code: int | None = None

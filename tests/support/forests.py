@@ -97,9 +97,9 @@ def without_hashes(found: dict[str, StoredNode]) -> list[StoredNode]:
 
 
 def hashes(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
-    """Return the remembered content hashes, with their nodes and when they were last seen.
+    """Return the remembered content hashes, with their nodes and the times when they were last seen.
 
-    If several documents hold a content hash, the latest one is used.
+    If several documents hold a content hash, the latest document is used.
     """
     es.indices.refresh(index=forest)
     index = ForestIndex.find(es, forest)
@@ -193,7 +193,7 @@ def assert_rearrivals_are_known(es: Elasticsearch, index: str, forest: str, prof
 
 
 def stories(count: int) -> list[list[str]]:
-    """Return sentences in three versions each, which in `classic` are near each other but not equal."""
+    """Return sentences in three versions each; versions are near each other in `classic`, but not equal."""
     random = Random(1)
     fingerprinter = Fingerprinter(CLASSIC)
     words = ["会议", "公司", "市场", "经济", "发展", "政府", "研究", "技术", "项目", "企业", "合作", "投资"]

@@ -9,6 +9,6 @@ from tests.support import stream
 for _profile in (CLASSIC, VERIFIED):
     Fingerprinter(_profile).fingerprint(["云陵地铁 warm up"])
 stream.words()
-# Do not collect inherited objects when a feeder exits, which would take half of its processor time.
+# Exclude inherited objects from garbage collection, which would take half of a feeder's processor time.
 gc.collect()
 gc.freeze()

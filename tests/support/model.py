@@ -20,11 +20,11 @@ class ModelNode:
     seq: int
     seen: int
     made: int
-    # Only for a root: the root that contains it, and a root that it contains.
+    # Only for a root: the name of a root that contains it, and of a root that it contains.
     part_of: str | None = None
     has_part: str | None = None
     indexed: set[int] = dataclasses.field(default_factory=set)
-    # Its article's link and id, as negative numbers.
+    # The link and id of the node's article, as negative numbers.
     addresses: frozenset[int] = frozenset()
 
 
@@ -141,8 +141,8 @@ class Model:
     def roots_of_versions(self, new: ModelNode, found: list[ModelNode]) -> set[str]:
         """Return the roots of earlier versions, if enough of them form a chain up to the new version.
 
-        Each version outside the chain requires four versions in it. If the version outside is less than half
-        as long as the new text, it requires only one.
+        Each version outside the chain requires four versions in the chain, or only one version if the version
+        outside is less than half as long as the new text.
         """
 
         def is_next(later: ModelNode, before: ModelNode) -> bool:
@@ -165,7 +165,7 @@ class Model:
         return {each.root for each in going if is_next(new, each) and self.has_root(new.id, each.root)}
 
     def best(self, text: str, roots: set[str]) -> str | None:
-        """Return the root with the best claim to a text, in a tie the oldest; None if there are no roots."""
+        """Return the root with the best claim to a text, or the oldest in a tie; None if there is none."""
         return min(
             roots, key=lambda each: (-self.claim(text, each), self.nodes[each].seq, each), default=None
         )
@@ -181,7 +181,7 @@ class Model:
             self.hashes[content_hash] = ModelHash(node, self.rounded())
 
     def remembered(self) -> set[tuple[int, str | None, int]]:
-        """Return the remembered content hashes, with their nodes and when they were last seen."""
+        """Return the remembered content hashes, with their nodes and the times when they were last seen."""
         return {
             (content_hash, None if each.node is None else each.node.id, each.seen)
             for content_hash, each in self.hashes.items()

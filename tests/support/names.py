@@ -19,6 +19,6 @@ def new_names(es: Elasticsearch) -> Iterator[Names]:
         return names[-1]
 
     yield name
-    # Each request changes the cluster's state once, and the length of a URL is limited.
+    # Each request changes the cluster's state, so fewer requests are faster; but URLs are limited in length.
     for at in range(0, len(names), 50):
         es.indices.delete(index=names[at : at + 50], ignore_unavailable=True)

@@ -1,4 +1,4 @@
-"""A real OpenSearch in a child process, from its published jars; see `esdedup.node` for Elasticsearch."""
+"""Runs OpenSearch in a child process, from its published jars; see `esdedup.node` for Elasticsearch."""
 
 import argparse
 import contextlib
@@ -50,7 +50,7 @@ rootLogger.appenderRef.console.ref = console
 
 @contextlib.contextmanager
 def running(*, heap: str = "512m", lifetime_s: float = 1_800.0) -> Iterator[str]:
-    """Start a node and yield its address; it also stops after its lifetime, or when this process exits."""
+    """Start a node and yield its address; the node also stops after its lifetime or with this process."""
     jars = _installed()
     with server.data_directory() as home:
         given = ("--jars", str(jars), "--home", str(home), "--heap", heap, "--lifetime-s", str(lifetime_s))

@@ -29,8 +29,8 @@ _MOST_LETTERS = 500
 def pages(count: int, *, sites: int = 3, seed: int = 10) -> Iterator[dict[str, Any]]:
     """Yield the beginnings of sample articles, each on a page of one of several sites.
 
-    The boilerplate of a site is longer than its articles: until it is learned, unrelated pages of a site are
-    near each other.
+    A site's boilerplate is longer than its articles, so unrelated pages of a site are near each other until
+    the boilerplate is learned.
     """
     chance = random.Random(seed)
     # Without shuffling, consecutive articles would mostly belong to a few stories.
@@ -51,7 +51,7 @@ VALLEY_RIGHTS = "The Valley Post answers for no text that readers send to the ne
 # Lists are omitted even before anything has been learned.
 MENU = "Home\n\nWeather\n\nSports\n\nCulture"
 HARBOUR, VALLEY = "harbour.example", "valley.example"
-# Two blocks of pages, after which the passages of both sites have been learned.
+# The number of pages in two blocks, after which the passages of both sites have been learned.
 ENOUGH = 128
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 
 class Pausing:
-    """Passes everything on until `word` is sent; then sets `seen` and, if `pauses`, stalls."""
+    """Passes everything on until `word` is sent; then sets `seen` and, if `pauses` is true, stalls."""
 
     def __init__(self, url: str, word: bytes, *, pauses: bool) -> None:
         self.seen = threading.Event()

@@ -118,7 +118,7 @@ def _become(program: Callable[[], None], descriptors: list[int]) -> NoReturn:
     """Run a program in this process with other standard streams, then exit."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
-    # The caller reads until every copy of its output is closed, and a server would keep one open.
+    # The caller reads until every copy of its output is closed, and a server would keep a copy open.
     os.closerange(3, MOST_DESCRIPTORS)
     code = 1
     try:

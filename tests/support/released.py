@@ -41,7 +41,7 @@ _SAMPLE = 120
 
 
 def name_of(folder: Path, what: str) -> str:
-    """Return the name of an index. It never changes, because roots and cursors contain it."""
+    """Return the name of an index. The name never changes, because roots and cursors contain it."""
     return f"esdedup-{folder.name}-{what}"
 
 
@@ -49,7 +49,7 @@ def dedup_of(es: Elasticsearch, folder: Path, what: str) -> Dedup:
     """Return the `Dedup` for `news` or `wire`, whose articles have different field names."""
     fields = WIRE_FIELDS if what == "wire" else None
     forest = name_of(folder, f"{what}-forest")
-    # The fixture saves a document for each node, which a forest with look-up in memory does not write.
+    # The fixture saves a document for each node; a forest with look-up in memory writes no such documents.
     how: dict[str, Any] = {"fields": fields, "batch_size": _BATCH, "lookup": "search"}
     return Dedup(es, forest=forest, retention=RETENTION, **how)
 
@@ -104,7 +104,7 @@ def _later_articles() -> Iterator[dict[str, Any]]:
 
 
 def later_articles(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the articles that the version was fed after its indices were saved."""
+    """Yield the articles that were fed to the version after its indices were saved."""
     yield from _read_lines(folder / "later.jsonl.gz")
 
 

@@ -65,7 +65,7 @@ class Secured:
         self.elasticsearch_url = elasticsearch_url
         self.roles = roles
         self.url = ""
-        # By user: pairs of action and index. The index is empty if the path has none.
+        # Allowed and refused actions by user, as pairs of action and index; the index may be empty.
         self.done: dict[str, set[tuple[str, str]]] = {user: set() for user in roles}
         self.refused: dict[str, set[tuple[str, str]]] = {user: set() for user in roles}
 
@@ -74,7 +74,7 @@ class Secured:
         return any(True for _ in self.granting(user, action, index))
 
     def granting(self, user: str, action: str, index: str) -> Iterator[tuple[str, str]]:
-        """Yield the user's privileges that allow an action, in the form of `privileges`."""
+        """Yield the user's privileges that allow an action, as `privileges` yields them."""
         # Actions on templates concern the cluster, though their names begin with "indices:".
         is_of_cluster = action.startswith(("cluster:", "indices:admin/index_template/"))
         for names, privilege in self.privileges(user):

@@ -1,4 +1,4 @@
-"""The Elasticsearch that tests run on."""
+"""Provides the Elasticsearch server that tests use."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ _MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 2**30
 def running() -> Iterator[str]:
     """Yield the address of a server.
 
-    It is the server named in the environment, otherwise a container or, without Docker, the embedded node.
+    This is the server named in the environment or, if none is named, a Docker container or an embedded node.
     """
     given = os.environ.get(URL_VARIABLE)
     if given:

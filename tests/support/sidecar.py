@@ -29,7 +29,7 @@ class Feeding:
     sidecar: str
     index: str
     articles: list[dict[str, Any]]
-    # The roots that the articles get if they arrive in this order, by id.
+    # The roots, by id, that the articles get if they arrive in the order of `articles`.
     roots: dict[str, str]
 
     def check_articles(self, es: Elasticsearch, *, in_order: bool = True) -> None:
@@ -51,7 +51,7 @@ class Feeding:
 
 @contextlib.contextmanager
 def running(url: str, forest: str | None = None) -> Iterator[str]:
-    """Yield the address of a sidecar in front of a node; without a forest, it passes all requests on."""
+    """Yield the address of a sidecar in front of a node; without a forest, it only passes requests on."""
     command = [sys.executable, "-m", "tests.support.sidecar", url, *([forest] if forest else [])]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -120,7 +120,7 @@ def _passing(url: str) -> "uvicorn.Config":
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=5,
-        # Clients rely on idle connections staying open, as Elasticsearch keeps them.
+        # Clients expect idle connections to stay open, because Elasticsearch does not close them.
         timeout_keep_alive=3_600,
     )
 

@@ -66,7 +66,7 @@ def expected(
 def fed(
     stream: Iterable[dict[str, Any]], profile: Profile = CLASSIC, *, learns_first: bool = False
 ) -> tuple[MemoryStore, dict[str, str | None], dict[str, str]]:
-    """Feed articles to a store in memory; return it with the roots of articles and nodes."""
+    """Feed articles to a store in memory; return the store, and the roots of articles and nodes."""
     found = list(stream)
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
     if learns_first:

@@ -283,7 +283,7 @@ class ForestBusy(ForestError):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ForestLost(ForestError):
-    """This process owned the forest, and another one has taken it over."""
+    """This process owned the forest, and another process has taken the forest over."""
 
     # The latest known owner; None if it could not be read.
     owner: ForestOwner | None = None

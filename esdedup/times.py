@@ -85,7 +85,7 @@ def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
 
 
 def _reader(name: str) -> Callable[[str], int | None]:
-    """Return a parser for an Elasticsearch format or pattern; it returns None if that is not supported."""
+    """Return a parser for an Elasticsearch format or pattern; if unsupported, the parser returns None."""
     if unit_ms := {"epoch_millis": 1, "epoch_second": 1_000}.get(name):
         is_number = re.compile(r"-?\d{1,18}(\.\d*)?").fullmatch
         return lambda text: time_ms(int(Decimal(text) * unit_ms)) if is_number(text) else None

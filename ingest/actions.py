@@ -144,8 +144,8 @@ def read_action(
     `position` is the action's number in the run, from 1; messages use it for an article without an id.
     `now_ms` is the current time.
 
-    If there is nothing to assign, returns an action instead: a deletion unchanged; an update without a text
-    without its dedup objects, and with the time of publication if the update contains a date.
+    If there is nothing to assign, returns an action instead: a deletion unchanged; or an update that sets no
+    text, with its dedup objects removed and, if the update contains a date, the time of publication added.
 
     Raises `ArticleRejected` if this is not a bulk action; if the article or an upsert has no text; if
     Elasticsearch could not store the document; if the doc and the upsert of an update have different texts;

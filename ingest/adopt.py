@@ -78,7 +78,7 @@ class Adoption(InPlace):
         self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:
-        """Cluster the latest 1,000 articles in memory; return their number and how many are repeats."""
+        """Cluster the latest 1,000 articles in memory; return the numbers of articles and of repeats."""
         latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
         with translated(f"read the latest articles of {self._index!r}", index=self._index):
             answer = patient(self._client).search(
@@ -120,7 +120,7 @@ class Adoption(InPlace):
         for template in self.templates:
             dedup.setup_template(template)
         read = -1
-        # Re-read articles that other programs changed without enriching them.
+        # Re-read articles that other programs changed and that still have no root.
         while read != self._counts["read"]:
             read = self._counts["read"]
             execute(patient(self._client), refresh(self._index))
@@ -163,7 +163,7 @@ class Adoption(InPlace):
                     self._reject(place_of(hit), ArticleRejected(hit["_id"], why))
 
     def _action(self, hit: Hit) -> dict[str, Any]:
-        """Return an article's action, with the time by which Elasticsearch sorted it."""
+        """Return an article's action, with the time by which Elasticsearch sorted the article."""
         return super()._action(hit) | {KNOWN_MS: NO_TIME if hit["sort"][0] == _LAST else hit["sort"][0]}
 
 

@@ -93,8 +93,8 @@ class Assigner:
     ) -> Future[None]:
         """Assign articles in order of arrival; `stories` are defined by editors.
 
-        The future is done once the assignments are durable; wait for it before using them. If they could not
-        be written, its `result` raises the error.
+        The future is done once the assignments are durable, and must be awaited before the assignments are
+        used. Its `result` raises an error if the assignments could not be written.
         """
         written = completed()
         for start in range(0, len(articles), _PART):

@@ -43,7 +43,7 @@ def _in_thread(
 def _as_dedup(
     init: Callable[Concatenate[Dedup, Elasticsearch, _Params], None],
 ) -> Callable[Concatenate["AsyncDedup", AsyncElasticsearch, _Params], None]:
-    """Turn the constructor of `Dedup` into the one of `AsyncDedup`, which takes an asynchronous client."""
+    """Turn the constructor of `Dedup` into a constructor of `AsyncDedup` with an asynchronous client."""
 
     def as_dedup(
         self: "AsyncDedup", client: AsyncElasticsearch, *args: _Params.args, **settings: _Params.kwargs

@@ -28,7 +28,7 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     """An article and its cluster."""
 
     id: str
-    # The root; None if the text has no fingerprint, or if an earlier text with its content hash had none.
+    # The root; None if the text, or an earlier text with the same content hash, has no fingerprint.
     root: str | None
     # The root that this root is a part of, if any.
     part_of: str | None

@@ -108,8 +108,8 @@ class Dedup(Closing):
                 fit, which makes feeding faster; 0 disables this. None allows half of the machine's memory.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 must be a power of two.
-            overrides: Passages declared boilerplate or text, regardless of what was learned. They apply to
-                articles that are enriched from now on.
+            overrides: Passages declared boilerplate or text, regardless of what was learned. Overrides
+                apply to articles that are enriched from now on.
             workers: How many threads fingerprint texts, 1 to 256; the results are the same. Segmenting texts
                 into words, which is most of the work in `classic` and `keywords`, uses a single thread.
             expire_every_s: Seconds between runs that delete expired nodes, in steps after each batch. The
@@ -120,8 +120,8 @@ class Dedup(Closing):
                 cannot be given here; the profile and the forest's name must match the sidecar's.
             sidecar_token: The token that the sidecars require in the header `X-Esdedup-Token`.
             sidecar_ca_certs: A file or directory with the certificate authority of the sidecars.
-            sidecar_patience_s: How long to retry a batch while no sidecar accepts it, for example after one
-                has died and before another takes over.
+            sidecar_patience_s: How long to retry a batch while no sidecar accepts it, for example after the
+                owner has died and before another sidecar takes over.
 
         Raises:
             SettingError: A value is out of range or of the wrong type, such as an asynchronous client.
@@ -213,7 +213,7 @@ class Dedup(Closing):
             IndexNotReady: The index has an incompatible mapping, is a forest, is closed, has another number
                 of shards or another language, is not routed by root as requested, or contains articles that
                 the forest does not know.
-            FieldsNotFound: The index contains articles whose field names differ from the given ones.
+            FieldsNotFound: The index contains articles whose field names differ from the given names.
             SettingError: An argument is invalid, or Elasticsearch has no analyzer for the language.
         """
         if index in {self._forest_name, forest}:
@@ -289,15 +289,15 @@ class Dedup(Closing):
             on_assigned: Called with each article and its assignment just before its action is yielded; the
                 default logs a warning if only the beginning of the text was fingerprinted (`is_cut`).
             flush_interval_s: For actions that arrive slowly: assign a batch this long after its first action
-                even if it is not full. The actions are then read in another thread. None reads them in the
-                calling thread, and yields nothing until a batch and the one after it have been read. Pass the
+                even if it is not full. The actions are then read in another thread. None reads the actions
+                in the calling thread, and yields nothing until two batches have been read. Pass the
                 same value to ``elasticsearch.helpers.streaming_bulk`` as ``flush_after_seconds``.
 
         Raises:
             ClientForked: This is a forked process, and its parent has used the client or has started to
                 iterate over the result.
             IndexNotReady: The index of an action is missing or closed, lacks the fields, belongs to another
-                forest, has recorded field names other than the given ones, or was deleted before all actions
+                forest, has recorded field names other than the given names, or was deleted before all actions
                 were yielded. If the index is deleted later, while the last bulk request is being
                 written, only another call of `require_ready` raises this.
             SidecarError: No sidecar accepts the articles, or a sidecar refuses them.

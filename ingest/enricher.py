@@ -33,7 +33,7 @@ class Enricher:
     """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
 
     `assign` assigns articles, and returns once the assignments are durable. `check_process` raises an error
-    in a forked process. `max_text_length` is the profile's.
+    in a forked process. `max_text_length` comes from the profile.
 
     `check_index` is called for each index of a batch, and for all indices again at the end: a bulk request
     recreates an index that was deleted during the run, but without its mapping. For the other parameters, see

@@ -27,7 +27,7 @@ _Read = TypeVar("_Read")
 
 LOOK_AHEAD_PAGES = 40_000
 """How many pages of a file are learned from before they are assigned: half the number that the learner is
-certain to remember, unless pages are very long. In a longer part, it would forget the first pages."""
+certain to remember, unless pages are very long. In a longer part, the first pages would be forgotten."""
 
 OnLearned = Callable[[int, int], None]
 """Called after each batch of pages with the numbers of new and of previously seen pages."""

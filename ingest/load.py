@@ -50,7 +50,7 @@ class RunSummary(pydantic.BaseModel, frozen=True):
 
 
 class Run:
-    """A run that writes articles and counts every one."""
+    """A run that writes articles and counts every article."""
 
     def __init__(self) -> None:
         # Counts by field of `RunSummary`.

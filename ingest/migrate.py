@@ -76,7 +76,7 @@ class Migration(InPlace):
             IndexBlocked: An index is read-only.
             IndexNotReady: No index was set up; or an index is routed by root, belongs to a third forest,
                 or is being migrated to one.
-            SettingError: The forests have the same name, or all the indices already belong to the new one.
+            SettingError: The forests have the same name, or all the indices already belong to the new forest.
         """
         super().__init__(client, index, on_rejected=on_rejected)
         check_index_name(to)
@@ -268,7 +268,7 @@ class Migration(InPlace):
                 yield from self._hits({"bool": {"filter": these}}, {current.seq: {"order": "asc"}})
 
     def _action(self, hit: Hit) -> dict[str, Any]:
-        """Return an article's action, dated with the forest's time at its arrival."""
+        """Return an article's action, dated with the forest's time when the article arrived."""
         source = hit["_source"]
         self._read[place_of(hit)] = source
         seen = value_of(source, f"{self._current.dedup}.seen")

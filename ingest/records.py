@@ -300,7 +300,7 @@ class _Element:
             self._parts.clear()
 
     def take(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the element unless it is blank, None if it is too long; then start the next one."""
+        """Yield the element unless it is blank, or None if it is too long; then start the next element."""
         if self._size_bytes:
             yield self._number, b"".join(self._parts) if self._size_bytes <= self._max_bytes else None
         self._parts.clear()

@@ -50,7 +50,7 @@ class _Busy(Exception):
 
 
 class SidecarConnection:
-    """Sends requests to the sidecar that responded last, and to the forest's other sidecars if it fails.
+    """Sends requests to the sidecar that responded last or, if that fails, to the forest's other sidecars.
 
     Thread-safe. Requests carry the `token`, and the `credentials` that identify the writer to Elasticsearch.
     """

@@ -30,7 +30,7 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """The current and the previous period of pages. A period ends with the block that fills its capacity."""
+    """The current and the previous period of pages. A period ends with the block that fills the capacity."""
 
     capacity: int
     # The number of records in the current period.

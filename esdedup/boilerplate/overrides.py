@@ -67,7 +67,7 @@ class Overrides:
 
     @functools.cached_property
     def core(self) -> _core.OverrideTable:
-        """These overrides and the shipped ones, as a table of the crate."""
+        """These overrides and the shipped overrides, as a table of the crate."""
         return _core.OverrideTable([(*place, declared) for place, declared in self._with_shipped.items()])
 
     def declare_all(self, text: str, site: str | None) -> bool:

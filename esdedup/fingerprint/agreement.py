@@ -32,7 +32,7 @@ class Agreement:
     # text has at most `short_units`; above, the excess is inversely proportional to that text's length.
     short_excess: float = 0.25
     short_units: int = 60
-    # To join a cluster, a text needs shares with the root that are lower by this amount.
+    # The shares that a text must have in common with a cluster's root to join are lower by this amount.
     root_slack: float = 0.05
     # A text also joins if it agrees with a member, has at least this resemblance with it, and resembles the
     # root at most `member_slack` less than long texts need. Even with the error of the estimate, that

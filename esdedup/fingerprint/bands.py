@@ -48,10 +48,10 @@ class Layout:
         return _RELATION.terms(array("Q", simhashes).tobytes(), self, False)
 
     def search_terms(self, simhash: int) -> list[str]:
-        """Return the terms to search for; every simhash within 3 bits has one of them.
+        """Return the terms to search for; every simhash within 3 bits has one of these terms.
 
-        They include the keys within `asked_distance_bits`, in the order of the tables; in each table, the
-        simhash's own key is the first. Their number is the same for all simhashes.
+        The terms include the keys within `asked_distance_bits`, in the order of the tables; in each table,
+        the simhash's own key is the first. The number of terms is the same for all simhashes.
         """
         terms: list[str] = []
         for table, ranges in enumerate(self.tables):
@@ -98,8 +98,8 @@ def terms_around(fingerprint: int, term: str) -> list[str]:
     """Return finer terms for a search, given a term of the fingerprint in `NODES` that very many nodes share.
 
     Every fingerprint within 3 bits that has `term` also has one of these terms. `term` fixes two blocks, so
-    the differing bits are in the other three. Either two of these three blocks together have at most one
-    differing bit, or each of the three blocks has exactly one.
+    the differing bits are in the other three blocks. Either two of these blocks together have at most one
+    differing bit, or each of the three blocks has exactly one differing bit.
     """
     own = set(NODES.tables[int(term, 16) >> NODES.key_bits])
     others = [table for table, blocks in enumerate(NODES.tables) if not own & set(blocks)]

@@ -159,8 +159,8 @@ class _Vocabulary:
     def __init__(self, weighting: Weighting, token_hash: TokenHash) -> None:
         self._weighting = weighting
         self._token_hash = token_hash
-        # The hash of each word, and the weight of one occurrence in units of 1 / `WEIGHT_SCALE`, which is 0
-        # for a word without letters and digits.
+        # The hash of each word, and the weight of one occurrence in units of 1 / `WEIGHT_SCALE`: 0 for a word
+        # without letters and digits.
         self._known: dict[str, tuple[int, int]] = {}
 
     def of(self, words: Collection[str]) -> npt.NDArray[Any]:

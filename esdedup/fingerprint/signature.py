@@ -1,6 +1,6 @@
 """The signature of a text under the profile `verified`: all fields that are compared and stored.
 
-`core/src/signature.rs` computes and documents it; `core/src/forest/agreement.rs` compares signatures.
+`core/src/signature.rs` computes and documents signatures; `core/src/forest/agreement.rs` compares them.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ SIGNATURE = np.dtype(
         ("units", "<u2"),
         ("runs", "<u2"),
         ("figures", "<u2"),
-        # For a node: one bit for each representative under which it is indexed; the lowest is for the first.
+        # For a node: which representatives the node is indexed under; the lowest bit is for the first.
         ("indexed", "<u2"),
         # For a node: bits of the article's link and id (`esdedup.sites.Provenance`); for a root, the lowest
         # bits are the retention period in which it was created.

@@ -1,8 +1,8 @@
 """Simhashes, which are fingerprints of weighted tokens, of any width.
 
-Every token is hashed. It adds its weight to component *i* if bit *i* of its hash is 1, and subtracts it if
-the bit is 0. The signs of the sums are the simhash (Charikar, STOC 2002): bit 1 for a positive component, 0
-for a negative component or zero. Much published code uses 1 for zero.
+Every token is hashed. The token's weight is added to component *i* if bit *i* of the hash is 1, and
+subtracted if the bit is 0. The signs of the sums are the simhash (Charikar, STOC 2002): bit 1 for a positive
+component, 0 for a negative component or zero. Much published code uses 1 for zero.
 """
 
 from collections.abc import Iterable

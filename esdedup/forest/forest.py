@@ -70,8 +70,8 @@ def decide(store: Store, arrivals: Arrivals, *, now_ms: int) -> Decision:
 class Growth:
     """Counts, in memory, the leaves that assignments add to each cluster.
 
-    A count does not include leaves added before this object was created, or leaves of slowly growing clusters
-    that were forgotten because very many clusters grew. It includes expired leaves.
+    A count includes expired leaves, but not leaves added before this object was created, or leaves of slowly
+    growing clusters that were forgotten because very many clusters grew.
     """
 
     def __init__(

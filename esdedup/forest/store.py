@@ -46,8 +46,8 @@ class Store(Protocol):
     def boilerplate(self) -> Boilerplate:
         """The learned boilerplate: `Boilerplate()` for a new forest, all written changes after a restart.
 
-        During a batch, the caller may use it to filter pages and to learn from them. Only the store calls its
-        `begin`, `apply`, `keep` and `undo`. The store's `begin` may replace the object.
+        During a batch, the caller may use this object to filter pages and to learn. Only the store calls
+        this object's `begin`, `apply`, `keep` and `undo`. The store's `begin` may replace the object.
         """
 
     def begin(self) -> None:
@@ -61,7 +61,7 @@ class Store(Protocol):
     def nodes(self, arrivals: Arrivals, *, now_ms: int) -> Nodes:
         """Return nodes on which the caller calls `assign` at `now_ms`: all nodes, or at least the following.
 
-        - every live node that is near an arrival or has its id,
+        - every live node that is near an arrival or has the same id,
         - every arrival's remembered content hash with its node, whether near or not,
         - the roots of all these nodes,
         - if the relation counts leaves, every live leaf of the roots that are `contested` after `assign`. A

@@ -47,7 +47,7 @@ def new_story(number: int, *, at_ms: int) -> str:
 class Stories:
     """The story of each article: its root, unless an edit changes it.
 
-    An edit that is undone is ignored; later edits still apply as they were made.
+    An edit that is undone is ignored; later edits still apply unchanged.
     """
 
     def __init__(self, edits: Sequence[Edit] = ()) -> None:

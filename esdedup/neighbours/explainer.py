@@ -52,7 +52,7 @@ class _ComparedText:
 
 
 class Explainer:
-    """Compares texts as a forest of one profile does. Not thread-safe."""
+    """Compares texts by the rules of one profile, as a forest does. Not thread-safe."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ class Rule(enum.StrEnum):
     RESEMBLE = "resemble"
     # The shorter text is an excerpt of the other.
     EXCERPT = "excerpt"
-    # The shorter text is a part of the other, but too small to join it.
+    # The shorter text is a part of the other, but too small to join the other.
     PART = "part"
     # The later text is a version of the same article.
     VERSION = "version"
@@ -53,8 +53,8 @@ class Text(pydantic.BaseModel, frozen=True):
     letters: int
     # The boilerplate that is omitted today; None if the whole text is compared.
     left_out: LeftOut | None
-    # Whether the compared signature (or lack of a signature) is today's, and not the one with which
-    # the text was assigned.
+    # Whether the compared signature (or lack of a signature) is today's, and not the signature with
+    # which the text was assigned.
     is_todays: bool
     # None if the text has, or had when it was assigned, too few letters or no words.
     fingerprint: str | None

@@ -44,12 +44,12 @@ class Relation:
         self.dtype: np.dtype[Any] = np.dtype("<u8") if agreement is None else SIGNATURE
         """The dtype of signatures, whose bytes are the same on every machine."""
         self.counts_leaves = agreement is None
-        """Whether a text near several roots joins the root with the most leaves, not the most similar one."""
+        """Whether a text near several roots joins the root with the most leaves, not the nearest root."""
         self.core = _core.Relation(max_distance_bits, agreement)
         """The crate's relation."""
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Return the node id of each signature; ids are equal if and only if all compared fields are.
+        """Return the node id of each signature; ids are equal if and only if all compared fields are equal.
 
         An id is the simhash in hex; for `verified`, a 128-bit MurmurHash3 of the compared fields and the
         retention period.

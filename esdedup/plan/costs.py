@@ -93,7 +93,7 @@ class ServerCosts(_Model, frozen=True):
 
 
 def costs_key(profile: Profile) -> str:
-    """Return the key of a profile's costs, which ignores its settings for boilerplate and text length."""
+    """Return the key of a profile's costs, which ignores settings for boilerplate and text length."""
     standard = get_profile(profile.name) if profile.name in PROFILES else profile
     plain = dataclasses.replace(
         profile, keep_boilerplate=standard.keep_boilerplate, max_text_length=standard.max_text_length
@@ -142,7 +142,7 @@ class CostsFile(_Model, frozen=True):
 
     @classmethod
     def read(cls, text: str, *, name: str) -> Self:
-        """Parse saved costs; raises `SettingError`, which names the file, if they are invalid."""
+        """Parse saved costs; raises `SettingError`, which names the file, if invalid."""
         try:
             found = cls.model_validate_json(text)
         except pydantic.ValidationError as error:

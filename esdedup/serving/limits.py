@@ -163,7 +163,7 @@ class _Exchange:
 class Guard:
     """Refuses requests for unknown hosts, and requests from other sites' pages, except for followed links.
 
-    Browsers let any page send a body of the type ``text/plain`` to any address, which could write articles.
+    Otherwise, any web page could make browsers post a body of the type ``text/plain``, and so write articles.
     """
 
     app: ASGIApp

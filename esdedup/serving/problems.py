@@ -123,7 +123,7 @@ class Problem:
 
 
 Answer = Callable[[Scope, Problem], Response]
-"""Builds the response to a failed request, in the format that its path requires."""
+"""Builds the response to a failed request, in the format that the request's path requires."""
 
 
 _EXAMPLE = Problem.of(404, "article_not_found", "there is no article 'en-17-3' in 'news'")

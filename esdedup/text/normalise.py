@@ -45,7 +45,7 @@ def normalise(texts: Sequence[str]) -> list[str]:
 
 
 def normal_beginnings(texts: Sequence[str], *, max_length: int) -> tuple[list[str], npt.NDArray[np.bool_]]:
-    """Return raw texts without markup, in normal form, and which of them were truncated: bool ``(n,)``.
+    """Return raw texts without markup, in normal form, and which texts were truncated: bool ``(n,)``.
 
     Each normal form has at most `max_length` characters.
     """

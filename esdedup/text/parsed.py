@@ -139,7 +139,7 @@ class ParsedTexts:
 class LocatedPassages:
     """The passages of one text, and their positions in its visible text."""
 
-    # The text without markup, or its beginning if it is longer than the fingerprinted part.
+    # The text without markup, or its beginning if the text is longer than the fingerprinted part.
     visible: str
     passages: Passages
     # The content hash of the text, uint64 (1,).

@@ -177,7 +177,7 @@ class NewForest(WritableForest):
     """For how many days after its last article a cluster accepts more articles. Default: the forest's
     retention; 30 for a new forest."""
     change_retention: bool = False
-    """Allow a retention shorter than the forest's, which makes nodes expire immediately."""
+    """Allow a retention shorter than the forest's; older nodes then expire immediately."""
     lookup: Literal["memory", "search"] | None = None
     """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
     too large for memory. Default: memory."""

@@ -122,7 +122,7 @@ class ForestScope(Scope):
         return DEFAULT_FOREST if self.given_forest is None else self.given_forest
 
     def of_index(self, index: str) -> Requests["ForestScope"]:
-        """Return this scope with the forest of an index; raise the errors of `forest_of`."""
+        """Return this scope with the forest of an index; raises the same errors as `forest_of`."""
         mappings = self._set_up((yield from mappings_of(index)))
         name = forest_of(mappings, given=self.given_forest)
         other = dataclasses.replace(self, given_forest=name, learned=LearnedCopy())
@@ -335,7 +335,7 @@ def left_out_of_text(
     """Return the passages that the forest leaves out of a text as boilerplate.
 
     Nothing is left out if the profile keeps boilerplate. A copy of the learned boilerplate stays in memory
-    (``python -m benchmarks boilerplate`` measures it); each call sends a short request to update it.
+    (``python -m benchmarks boilerplate`` measures it); by default, each call updates it with a request.
 
     Args:
         text: Any text, indexed or not, with or without markup.

@@ -23,7 +23,7 @@ _ORDER_OF_HEAD: dict[Head, queries.Order] = {
     "earliest": "oldest",
     "longest": "longest",
 }
-# By sort: the order of articles that decides the order of rows, and the match shown. Default: `_NEWEST`.
+# The order of articles that decides the order of rows, and the match shown. Other sorts use `_NEWEST`.
 _RULES: dict[Sort, tuple[queries.Order, Head]] = {
     "relevance": ("relevance", "best"),
     "oldest": ("oldest", "earliest"),
@@ -140,7 +140,7 @@ class ListRequest:
 
     @property
     def order(self) -> queries.Order:
-        """The order of articles that decides the order of rows; unused by sorts by count."""
+        """The order of articles that decides the order of rows; not used in sorts by count."""
         return _RULES.get(self.sort, _NEWEST)[0]
 
     @property
@@ -190,8 +190,8 @@ def articles(
 ) -> Query:
     """Return the search for articles in order, not grouped by root.
 
-    It starts after the sort values `after`, or at row `first`. It leaves out the roots `without`, and
-    articles older than `since_ms`.
+    The search starts after the sort values `after`, or at row `first`. It leaves out the roots `without`,
+    and articles older than `since_ms`.
     """
     matching = request.articles
     if since_ms is not None:
@@ -203,7 +203,7 @@ def articles(
         "query": matching,
         "sort": queries.order(by, request.fields),
         "size": size,
-        # Without a total, Elasticsearch can skip matches, which takes longer than counting if few match.
+        # Without a total, Elasticsearch can skip matches; if few match, skipping takes longer than counting.
         "track_total_hits": limits.MAX_HITS if ranks_articles(request.query) else False,
         "_source": queries.fields_read(request.fields),
         **place,
@@ -228,7 +228,7 @@ def count_articles(request: ListRequest) -> Query:
 
 
 def matching_roots(request: ListRequest, *, size: int, partitions: int | None = None) -> Query:
-    """Return the search for the roots of matching articles; `partitions` as for `in_partitions`."""
+    """Return the search for the roots of matching articles; `in_partitions` explains `partitions`."""
     terms = {"field": request.fields.cluster, "size": size}
     return queries.aggregation(in_partitions(request, partitions), {"roots": {"terms": terms}})
 

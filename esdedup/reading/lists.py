@@ -42,7 +42,7 @@ def list_rows(
     The counts of a row are exact on any number of shards and indices. The order by count is exact on
     one shard, and on several shards of one index with articles routed by root. Elsewhere, for example
     behind an alias of several indices that may share clusters, the order is exact if the shards'
-    counts prove it; `Page.order_exact` says whether it is.
+    counts prove it; `Page.order_exact` says whether it is exact.
 
     Args:
         query: Any Elasticsearch query; None for all articles.
@@ -53,7 +53,7 @@ def list_rows(
         head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
             original) or the ``longest``. Defaults to the match that decides the row's position, or
             to the newest in sorts by count.
-        min_similar: Leave out rows with fewer similar articles.
+        min_similar: Leave out rows with fewer similar articles than this.
         min_sources: Leave out rows of clusters with fewer sources; at most 1,000.
         dedup: False gives each article a row of its own, with the counts of its cluster.
         details: Also return the details of each row: a snippet of its text with the search terms

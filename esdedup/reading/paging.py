@@ -28,7 +28,7 @@ After = Annotated[
     "The cursor `next` of the previous page, in place of `page`; cursors reach any depth.",
 ]
 SourceIncludes = Annotated[
-    Sequence[str], "Names of further fields, which each article then has in `included`; at most 20."
+    Sequence[str], "Names of further fields to return in each article's `included`; at most 20."
 ]
 
 _INVALID = "that is not a valid cursor: pass `next` of the previous page unchanged"

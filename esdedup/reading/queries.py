@@ -50,7 +50,7 @@ def over_time(interval_ms: int, offset_ms: int, fields: Fields) -> Query:
 
 
 def number_of_unread() -> Query:
-    """Return the aggregation for the number of buckets of the aggregation `UNREAD`."""
+    """Return the aggregation that counts the buckets of the aggregation `UNREAD`."""
     return {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
 
 

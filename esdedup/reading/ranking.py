@@ -147,7 +147,7 @@ class _Ranking:
     def _recounted(
         self, sent: dict[str, Any], depth: int, *, is_cut: bool
     ) -> Requests[tuple[list[dict[str, Any]], bool]]:
-        """Count the roots of all shards exactly; return them, and whether their order is proved.
+        """Recount the sent roots exactly; return their buckets, and whether their order is proved.
 
         If `is_cut`, the response may lack roots that shards sent.
         """

@@ -22,7 +22,7 @@ def _add_example(schema: dict[str, Any], model: type[pydantic.BaseModel]) -> Non
 
 
 class Result(pydantic.BaseModel, frozen=True):
-    """Base of all results. The docstrings of fields appear in the description of the API."""
+    """Base class of all results. The docstrings of fields appear in the description of the API."""
 
     model_config = pydantic.ConfigDict(use_attribute_docstrings=True, json_schema_extra=_add_example)
 
@@ -52,7 +52,7 @@ class TextPart(Result, frozen=True):
 
     text: str
     is_match: bool
-    """Whether it is a search term."""
+    """Whether this part is a search term."""
 
 
 class Snippet(Result, frozen=True):
@@ -60,8 +60,8 @@ class Snippet(Result, frozen=True):
 
     title: tuple[TextPart, ...]
     text: tuple[TextPart, ...]
-    """About 180 characters around search terms, without markup; the beginning of the text if it has none of
-    them. An ellipsis shows where a sentence is cut off."""
+    """About 180 characters around search terms, without markup, or the beginning of a text without search
+    terms. An ellipsis shows where a sentence is cut off."""
 
 
 class SimilarArticle(Article, frozen=True):
@@ -102,8 +102,8 @@ class RowDetails(Result, frozen=True):
     """The article whose text differs most from the row's text, among at most 24 versions in the cluster; None
     if there is no other text, or if texts cannot be compared."""
     largest_sources: tuple[SourceCount, ...]
-    """The sources with the most articles of the cluster, at most 5; empty if it has only one article, or if
-    sources cannot be counted."""
+    """The sources with the most articles of the cluster, at most 5; empty if the cluster has one article, or
+    if sources cannot be counted."""
     spread: tuple[int, ...]
     """How many articles were published in each of 24 equal spans of time from `first` to `last`; empty if
     these two times are equal."""
@@ -145,7 +145,7 @@ class Page(Result, frozen=True):
     total_articles: int
     """All matching articles with a root, including articles of clusters that filters leave out."""
     not_set_up: tuple[str, ...] = ()
-    """Indices covered by the name that are not set up; their articles are left out."""
+    """Indices that the name covers but that are not set up; their articles are left out."""
     not_enriched: int
     """Further matching articles that are in no row, because esdedup has not enriched them yet."""
     new_articles: int | None = None
@@ -173,7 +173,7 @@ class Excerpt(Article, frozen=True):
 
 
 class Excerpts(Result, frozen=True):
-    """The clusters whose text is a part of a story, but too small a part to belong to its cluster."""
+    """The clusters whose text is a part of a story, but too small a part to join the story."""
 
     articles: int = 0
     """The number of articles in these clusters; no other count includes them."""
@@ -188,9 +188,9 @@ class QuotedStory(Result, frozen=True):
 
     root: str
     articles: int
-    """How many articles it has; 0 if they were deleted, or are in other indices."""
+    """How many articles the cluster has; 0 if all were deleted, or are in other indices."""
     first: Article | None
-    """Its earliest article; None if it has none."""
+    """The earliest of these articles; None if there are none."""
 
 
 class StoryPage(Result, frozen=True):
@@ -206,7 +206,7 @@ class StoryPage(Result, frozen=True):
     """Whether the cluster seems to be a short text that several sites serve in place of articles, with
     unrelated titles. An override can declare it boilerplate."""
     not_set_up: tuple[str, ...] = ()
-    """Indices covered by the name that are not set up; their articles are left out."""
+    """Indices that the name covers but that are not set up; their articles are left out."""
 
 
 class SimilarPage(StoryPage, frozen=True):

@@ -23,7 +23,7 @@ _SUBFIELD = "keyword"
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
 # Elasticsearch accepts at most 4,096 bytes of method, path and parameters.
 _MAX_NAMES_LENGTH = 3_000
-# Fields of the dedup object that indices set up by a version without excerpts do not have.
+# Fields of the dedup object that are missing in indices set up by versions without excerpts.
 _OPTIONAL = ("part_of", "has_part")
 LANGUAGE_FIELDS = ("language", "lang")
 """Names of fields for the language of an article."""
@@ -130,8 +130,8 @@ class CheckedIndex:
             index = self.unsearchable[names[0]]
             raise IndexNotReady(
                 f"the index {index!r} does not map the field {' or '.join(map(repr, names))}, so it cannot "
-                "be searched: set the index up with the name of the field that its articles have, which maps "
-                "the field, and index the existing articles again",
+                "be searched: set the index up with the name of its articles' field, so that the field is "
+                "mapped, and index the existing articles again",
                 index=index,
             )
 

@@ -199,7 +199,7 @@ def _phrased(piece: str) -> str:
 
 
 def _has_words(character: str) -> bool:
-    """Return whether Elasticsearch's standard analyser makes tokens of a character."""
+    """Return whether Elasticsearch's standard analyser makes tokens from a character."""
     category = unicodedata.category(character)
     # Emoji are "other symbols".
     return category[0] in "LN" or category == "So"

@@ -64,7 +64,7 @@ def _rows(hits: list[Hit], request: ListRequest) -> list[tuple[str, Hit | None]]
 
 
 def _by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
-    # A numbered page is found by reading the pages before it. One extra row shows if there is a next page.
+    # A numbered page is found by reading the pages before it. One extra row shows whether there are more.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.paging.size + 1
     left = request.tuning.read_articles + request.tuning.read_articles_per_row * needed

@@ -109,7 +109,7 @@ def _either_case(character: str) -> str:
 
 
 def source_field(scope: Scope, index: IndexName) -> Requests[str | None]:
-    """Return the field to match and count sources by, None if no such field can be aggregated.
+    """Return the field to match and count sources by; return None if no such field can be aggregated.
 
     It is the source field, or its keyword subfield if the source field is mapped as text.
     """

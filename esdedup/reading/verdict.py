@@ -69,7 +69,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     root: str | None
     profile: str | None
     fingerprint: str | None
-    # Its arrival number, and the forest's watermark when it arrived, ISO 8601.
+    # The article's arrival number, and the forest's watermark when it arrived, ISO 8601.
     seq: int | None
     seen: str | None
     # Whether its text is unchanged since it arrived; None for another profile, and for placeholders.
@@ -91,13 +91,13 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     to_root: RootComparison | None
     # The comparison with the other article's root; None if both have the same root.
     to_other_root: RootComparison | None
-    # The neighbour in its cluster through which it could join; None for a root.
+    # The neighbour through which the article could join its cluster; None for a root.
     neighbour: Neighbour | None
 
     @property
     def order(self) -> int:
         """The number of the arrival that created its node; 0 if unknown."""
-        # A node read from articles has the number of the latest article with its text.
+        # A node read from articles has the number of the latest article with that text.
         return min(filter(None, (self.node_seq, self.seq)), default=0)
 
 
@@ -269,7 +269,7 @@ def facts(
     number: Callable[[float], str] = "{:,}".format,
     percent: Callable[[float], str] = "{:.0%}".format,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of the measurements on two texts, A and B."""
+    """Yield the names and values of the measurements of two texts, A and B."""
     _, whole = gettext, comparison.whole_texts
     one, other, pairs = comparison.one, comparison.other, comparison.pairs
     if pairs:

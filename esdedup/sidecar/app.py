@@ -112,7 +112,7 @@ def health_routes(
 
     @router.get(paths.READY, responses={503: {"description": "Articles cannot be accepted now."}})
     async def ready(request: Request) -> Response:
-        """Whether articles are accepted: this process can write the forest, and Elasticsearch answers."""
+        """Whether articles are accepted: this process owns the forest, and Elasticsearch responds."""
         owned = ownership()
         # One sentence for each unmet condition.
         missing = []

@@ -30,7 +30,7 @@ _BEARER = b"bearer "
 
 @dataclasses.dataclass(eq=False)
 class TokenGuard:
-    """Refuses requests without the token, if one is set, and removes the token's header from all requests."""
+    """If a token is set, refuses requests without it; removes the token's header from all requests."""
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
@@ -83,7 +83,7 @@ _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Inva
 
 
 def caller_of(headers: Headers) -> bytes:
-    """Return a digest of the credentials in the headers of a request, which identifies the caller."""
+    """Identify the caller by a digest of the credentials in a request's headers."""
     return hashlib.sha256(repr(sorted(_credentials(headers))).encode()).digest()
 
 
@@ -112,14 +112,14 @@ class Rights:
     def __init__(self, ask: Callable[[str, bytes, Headers, bytes], Awaitable[WholeAnswer]]) -> None:
         """Send requests with `ask`, which is `Upstream.ask`."""
         self._ask = ask
-        # When a cached privilege expires, by caller and index.
+        # The time at which a cached privilege expires, by caller and index.
         self._granted: dict[tuple[bytes, str], float] = {}
         self._unsecured_until_s = -math.inf
 
     async def may_write(self, headers: Headers, indices: Collection[str]) -> Mapping[str, bool]:
         """Return for each index whether the caller with these headers may write to it.
 
-        Raises `CallerRefused` if Elasticsearch does not know the caller, or `ServerUnavailable`.
+        Raises `CallerRefused` if Elasticsearch does not know the caller, otherwise `ServerUnavailable`.
         """
         now_s = time.monotonic()
         if now_s < self._unsecured_until_s:

@@ -18,7 +18,7 @@ from esdedup.sidecar.metrics import Metrics
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchLimits:
-    """Limits of a batch, and of the articles that wait."""
+    """The limits on a batch, and on waiting articles."""
 
     # The maximum number of articles in a batch; larger requests are split.
     batch_articles: int = 1_000

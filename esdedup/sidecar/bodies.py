@@ -51,7 +51,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
 # Size of the first piece; later pieces double in size, so that small members leave little unused data.
 _FIRST_PIECE_BYTES = 4_096
-# The maximum number of members in a gzip body: even an empty one takes a few microseconds.
+# The maximum number of members in a gzip body: even an empty member takes a few microseconds.
 _MOST_MEMBERS = 10_000
 
 
@@ -96,7 +96,7 @@ def _unzipped(packed: bytes, most_bytes: int) -> bytes:
             if not piece:
                 raise _damaged("the body is truncated gzip")
             try:
-                # A limit of at least 1, since 0 would mean no limit.
+                # The limit is at least 1, since 0 would mean no limit.
                 part = member.decompress(piece, left_bytes + 1)
             except zlib.error as error:
                 raise _damaged(f"the body is not gzip: {error}") from error
@@ -125,7 +125,7 @@ def _damaged(reason: str) -> RequestRefused:
     return RequestRefused(400, "parse_exception", reason)
 
 
-# Unspecific types with which JSON is sent to our own endpoints. NiFi sends application/octet-stream.
+# Unspecific types that clients send with JSON to our own endpoints; NiFi sends application/octet-stream.
 _UNSPECIFIC_TO_US = _UNSPECIFIC | {"application/octet-stream"}
 
 

@@ -1,4 +1,4 @@
-"""`BulkRoute`: adds roots to the articles in a request, and forwards it to Elasticsearch.
+"""`BulkRoute`: adds roots to the articles in a request, and forwards the request to Elasticsearch.
 
 The results of items that are refused here are merged into Elasticsearch's response, in the request's order.
 """
@@ -43,7 +43,7 @@ _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
 # Query parameters that make Elasticsearch shorten or reformat its response.
 _FORMS = frozenset(("filter_path", "format", "pretty"))
 _VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
-# Cannot match inside a JSON string, whose quotes are escaped.
+# This cannot match inside a JSON string, since quotes in strings are escaped.
 _STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
 # The maximum length of a match, including the white space of a pretty-printed response.
 _LONGEST = 32

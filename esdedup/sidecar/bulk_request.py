@@ -33,10 +33,10 @@ MAX_ITEMS = 100_000
 """Maximum number of items in a body, 20 times as many as clients send; each item takes 1 kB of memory."""
 
 MAX_LINE_BYTES = 100 * 1024 * 1024
-"""Maximum size of a line, which is Elasticsearch's default maximum for a whole request."""
+"""Maximum size of a line: Elasticsearch's default limit on a whole request."""
 
 OPERATIONS = frozenset(("create", "delete", "index", "update"))
-# The byte order mark that Windows programs write first. Such a mark is stripped: JSON may not contain it.
+# The byte order mark with which some Windows programs begin a text; stripped, since JSON forbids it.
 UTF8_MARK = b"\xef\xbb\xbf"
 # Parameters of an action line whose values are read as strings.
 _TEXTS = ("_id", "_index", "pipeline", "routing")
@@ -48,7 +48,7 @@ _LINES_PER_ITEM = 4
 
 
 class Rejection(NamedTuple):
-    """Why an item is not forwarded."""
+    """The reason why an item is rejected."""
 
     reason: str
     status: int = 400
@@ -195,7 +195,7 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
     except orjson.JSONDecodeError:
         action = None
     if not isinstance(action, dict) or len(action) != 1:
-        # Elasticsearch 8 ignores all members but the first, and Elasticsearch 9 refuses the request itself.
+        # Like Elasticsearch 8, use only the first member. Elasticsearch 9 refuses the forwarded request.
         try:
             end = next((each.end for each in members(line)), len(line))
             action = orjson.loads(line[:end] + b"}")

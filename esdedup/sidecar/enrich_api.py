@@ -27,8 +27,8 @@ _LINES = """{"index":{"_index":"news","_id":"wire-17"}}
 {"doc":{"text":"The harbour council votes on Tuesday on …"}}
 """
 _INDEX = (
-    "The index that the article will be written to, which must be set up. It names the fields. The caller "
-    "must have the right to write to it. Without an index, the sidecar's field names apply."
+    "The index that the article will be written to. It must be set up, and the caller must have the right "
+    "to write to it. The field names of the index apply, or without an index the sidecar's field names."
 )
 _MORE = (
     "More pages follow: an incomplete block of 32 waits for them. Otherwise, the forest learns from all "
@@ -47,7 +47,7 @@ _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
 class _Model(BaseModel):
-    """Base of queries, bodies and responses; docstrings of fields become descriptions in OpenAPI."""
+    """Base class of queries, bodies and responses; docstrings of fields become descriptions in OpenAPI."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -60,9 +60,9 @@ class EnrichQuery(_Model):
     backfill: bool = False
     """Take the forest's time from the articles, not from the clock."""
     forest: str | None = None
-    """The expected forest; the request is refused if the sidecar has another one."""
+    """The expected forest; the request is refused if the sidecar has another forest."""
     profile: str | None = None
-    """The expected profile; the request is refused if the forest has another one."""
+    """The expected profile; the request is refused if the forest has another profile."""
     text_field: str | None = None
     """Field names for actions without an index; if none are given, the sidecar's field names apply."""
     title_field: str | None = None
@@ -220,7 +220,7 @@ def enrich_routes(
     async def enrich_one(
         request: Request, index: Annotated[str | None, Query(description=_INDEX)] = None
     ) -> Response:
-        """For pipelines that send one event per request: the body is an article; the response adds its root.
+        """For pipelines that send one event per request. The body is an article; the response adds its root.
 
         If the article is rejected, the response is the error. Articles that arrive at the same time are
         assigned together. `_id` is the id that the article will have.

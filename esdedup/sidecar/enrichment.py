@@ -105,7 +105,7 @@ class Enrichment:
     """Assigns roots to the articles in requests, while this process owns the forest."""
 
     forest: str
-    # Methods of `Indices`, `Rights` and `OwnerThread`.
+    # The methods `Indices.find`, `Rights.may_write` and `OwnerThread.assigning`.
     find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]]
     may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]]
     assigning: Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[None]]
@@ -127,7 +127,7 @@ class Enrichment:
 
         `unset` is the target of items that name no index; if it is given, items for an index that is not set
         up are rejected. If `unset` is None, both kinds of items are forwarded unchanged. Raises
-        `CallerRefused`, and the errors of `OwnerThread.assigning`.
+        `CallerRefused`, and the errors that `OwnerThread.assigning` raises.
         """
         headers = scope["headers"]
         for item in items:

@@ -1,6 +1,6 @@
 """Classifies requests by path: requests to the sidecar itself, writes of articles, and all others.
 
-An index may be called ``metrics`` or ``v1``, so the sidecar's own paths match exactly, with exact methods.
+An index may be called ``metrics`` or ``v1``, so the sidecar's own paths and methods must match exactly.
 On these paths, errors are problem details (RFC 9457); on all others, they have Elasticsearch's format.
 
 Elasticsearch splits a path before decoding it: `%2F` is part of an id, and `%5Fdoc` does not mean `_doc`.
@@ -131,7 +131,7 @@ def without(query: bytes, names: Collection[str]) -> list[bytes]:
 
 
 def values_of(query: bytes) -> dict[str, str]:
-    """Return the decoded parameters of a query string; if one is repeated, its last value."""
+    """Return the decoded parameters of a query string; of a repeated parameter, the last value counts."""
     parts = [each.partition(b"=") for each in _PARAMETERS.split(query.partition(b"#")[0])]
     return {_name(name): unquote_plus(value.decode(errors="replace")) for name, _, value in parts}
 

@@ -1,6 +1,6 @@
 """`Proxy` forwards requests to Elasticsearch, and its responses to the callers, unchanged.
 
-`UnreadWrites` refuses requests by which articles could get into a set-up index without a root.
+`UnreadWrites` refuses requests that could write articles without roots to a set-up index.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
-# HTTP/1.0 clients cannot detect a truncated response of unknown length, so it is buffered, up to this size.
+# HTTP/1.0 clients cannot detect truncation of a response of unknown length; up to this size, it is buffered.
 _MAX_HELD_BYTES = 100 << 20
 
 
@@ -155,8 +155,8 @@ async def _only(part: bytes) -> AsyncIterator[bytes]:
 
 _READING = frozenset(("GET", "HEAD", "OPTIONS", "DELETE"))
 _REINDEX = b"_reindex"
-# Endpoints of Elasticsearch 8 and 9 that search, delete or manage. Jobs such as transforms write later, which
-# needs the right to define jobs (SECURITY.md).
+# Endpoints of Elasticsearch 8 and 9 that search, delete or manage. Some define jobs that write later, such as
+# transforms; defining jobs needs a privilege of its own (SECURITY.md).
 _HARMLESS = frozenset(
     b"""
     _search _msearch _async_search _count _mget _explain _validate _field_caps _termvectors _mtermvectors

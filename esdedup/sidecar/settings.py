@@ -137,7 +137,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """For how many days after its last article a cluster accepts more articles. Default: the forest's
     retention; 30 for a new forest."""
     change_retention: bool = False
-    """Allow a retention shorter than the forest's, which makes nodes expire immediately."""
+    """Allow a retention shorter than the forest's; older nodes then expire immediately."""
     expire_every_s: float = Field(default=3_600.0, ge=1, le=31_536_000)
     """Seconds between deletions of expired nodes."""
     lease_ttl_s: float = Field(default=DEFAULT_TTL_S, ge=1, le=3_600)

@@ -99,7 +99,7 @@ class ArticlesParameters(Paged):
 class OfArticle(ParameterModel):
     """The parameters that name an article."""
 
-    # Named like the arguments of the reader's methods.
+    # The fields are named like the arguments of the reader's methods.
     article_id: Annotated[Id, Field(alias="id")]
     in_index: InIndex = None
 

@@ -20,7 +20,7 @@ from esdedup.web.guards import answering_head, limited, tagged
 
 # Smaller responses are not compressed, since they fit into one packet.
 _MIN_PACKED_BYTES = 1_400
-# The highest compression level that saves more time than it takes in a local network.
+# The highest compression level that, in a local network, saves more time than it takes.
 _PACKING = 4
 _PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
 # FastAPI describes its own response to invalid parameters; this application responds with 400.
@@ -32,7 +32,7 @@ _REMOVED = {
     "only": "min_similar=1 shows only rows with similar articles, sort=similar-asc begins with all others",
 }
 
-# Paths whose responses begin with the first row, or at `after`, and have no parameter `page`.
+# Prefix of paths without the parameter `page`: their responses begin with the first row, or at `after`.
 _FROM_THE_FIRST = "/export."
 
 

@@ -31,7 +31,7 @@ from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 # As often as Elasticsearch refreshes an index by itself, so looking up texts causes no extra refreshes.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
-# Added to the time limit for a response.
+# This is added to the time limit for a response.
 _MARGIN_S = 5.0
 _PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
 _ROUTERS = [api.router, comparison.api_router, editing.api_router, *(each.router for each in _PAGES)]
@@ -69,7 +69,7 @@ def create_app(
         editor_header: The header in which a proxy names the editor who sends a request; the proxy must
             overwrite it in requests of other visitors. None disables editing.
         thumbnail_field: The articles' field with the address of a picture (https), which visitors' browsers
-            load from its server. None shows no pictures.
+            load from the picture's server. None shows no pictures.
 
     Raises:
         SettingError: An origin is invalid, or there is no such time zone.

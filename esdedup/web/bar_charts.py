@@ -42,7 +42,7 @@ class Bar:
     height: float
     # Shown on hover.
     label: str
-    # If it is a link, the width of the clickable area, and the parameters of the list of its articles.
+    # For a link: the width of the clickable area, and the parameters of the list that it opens.
     reach: float = 0.0
     parameters: Parameters = dataclasses.field(default_factory=dict)
     is_first: bool = False
@@ -87,7 +87,7 @@ class Drawing:
 
 
 def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogram | None:
-    """Draw articles over time; None if they fit in one step, or have years that `datetime` lacks."""
+    """Draw articles over time; None if they fit in one step, or have years that `datetime` cannot hold."""
     steps = timeline.steps
     if len(steps) < 2 or "T" not in steps[0].start or "T" not in steps[-1].end:
         return None
@@ -98,7 +98,7 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
     ]
     ends = steps[0].start, datetime.fromisoformat(steps[-1].end) - _MS
     days = [language.day(each) for each in ends]
-    # Within one day, show times instead.
+    # If both ends are on one day, show times instead.
     begin, end = days if days[0] != days[1] else [language.moment(each) for each in ends]
     return Histogram(
         width=_WIDTH,
@@ -111,7 +111,7 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
 
 
 def draw(timeline: Timeline, language: Language) -> Drawing | None:
-    """Draw a timeline; None if it has fewer than two steps, or years that `datetime` lacks."""
+    """Draw a timeline; None if it has fewer than two steps, or years that `datetime` cannot hold."""
     steps = timeline.steps
     if len(steps) < 2 or "T" not in steps[0].start or "T" not in steps[-1].start:
         return None
@@ -168,7 +168,7 @@ def curve(counts: Sequence[int]) -> str:
 def _places(
     counts: Sequence[int], *, step: float, width: float, height: float, least: float, digits: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the place of the bar of each count above 0; `least` is the smallest height of a bar."""
+    """Yield the position of a bar for each count above 0; `least` is the minimum height of a bar."""
     most = max(counts)
     for at, count in enumerate(counts):
         if count:

@@ -29,9 +29,9 @@ _REASONS = {
     Rule.NOTHING_IN_COMMON: translatable("They have no characteristic passage in common."),
     Rule.WITHIN_DISTANCE: translatable("They have a characteristic passage in common."),
     Rule.RESEMBLE: translatable("Their wording is similar enough."),
-    Rule.EXCERPT: translatable("The shorter one is an excerpt of the longer one."),
-    Rule.VERSION: translatable("The later one is a new version of the earlier one, at the same address."),
-    Rule.PART: translatable("The shorter one is a part of the longer one, but too small or edited too much."),
+    Rule.EXCERPT: translatable("The shorter text is an excerpt of the longer text."),
+    Rule.VERSION: translatable("The later text is a new version of the earlier text, at the same address."),
+    Rule.PART: translatable("The shorter text is part of the longer text, but too small or edited too much."),
     Rule.UNLIKE: translatable(
         "They have a characteristic passage in common, but their wording is not similar enough."
     ),

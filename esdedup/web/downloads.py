@@ -1,6 +1,6 @@
 """Exports of a list: a feed, CSV for spreadsheets, and JSON Lines for scripts.
 
-Feeds are written with the standard library: packages for feeds bring their own models and XML parsers, to
+Feeds are written with the standard library: packages for feeds bring their own models and XML parsers, but
 write the same twenty elements.
 """
 
@@ -155,7 +155,7 @@ async def _export(
         raise Refused(busy, status=503, kind="requests")
     async with _EXPORTS:
         options = await form.options(context) | {"page": 1}
-        # An article that was not indexed through esdedup may have a lone surrogate, invalid in UTF-8.
+        # Articles not indexed through esdedup may contain lone surrogates, which UTF-8 cannot encode.
         body, count = bytearray(header.encode("utf-8", "replace")), 0
         # A row's details are about as large as ten further fields.
         at_once = max(1, _READ_AT_ONCE // (1 + len(form.source_includes) + 10 * form.details))

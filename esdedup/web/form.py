@@ -45,7 +45,7 @@ def names_of(given: Sequence[str]) -> list[str]:
 
 
 class ParameterModel(BaseModel):
-    """Base of request parameters. The docstrings of fields appear in the description of the API."""
+    """Base class of request parameters. The docstrings of fields appear in the description of the API."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

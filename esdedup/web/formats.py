@@ -27,7 +27,7 @@ _Result = TypeVar("_Result", bound=Result)
 _LONGEST_LINE = 300
 # A length that all browsers and servers accept.
 _LONGEST_LINK = 2_000
-# A language as pages and articles name it: de, zh-Hans.
+# A language tag, such as de or zh-Hans.
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 # By language, whether a letter belongs to a script that only this language uses.
@@ -61,7 +61,7 @@ def source_names(value: object) -> str:
 
 
 def link(value: str | None) -> str | None:
-    """Return an address if it is a safe link, to a web page and not to a script."""
+    """Return an address if it is a safe link: to a web page, and not to a script."""
     if not value or len(value) > _LONGEST_LINK:
         return None
     try:

@@ -120,7 +120,7 @@ def tagged(app: ASGIApp) -> ASGIApp:
         headers = MutableHeaders(scope=start)
         if start["status"] in {200, 304}:
             headers.setdefault("Cache-Control", REVALIDATED)
-        # Static files have a tag of their own.
+        # Static files have their own tags.
         if start["status"] == 200 and "etag" not in headers and headers["cache-control"] != UNKEPT:
             _tag(start, bodies, Headers(scope=scope).get("if-none-match", ""))
         for message in (start, *bodies):

@@ -1,7 +1,7 @@
 """The languages of the interface: negotiation, messages, and formats of times and numbers.
 
-English messages are the keys of their translations; `locale/zh.po` has the Chinese translations. It is read
-directly, so there is no compiled catalogue that could be out of date.
+English messages are the keys of their translations; `locale/zh.po` has the Chinese translations. The file is
+read directly, so there is no compiled catalogue that could be out of date.
 """
 
 import dataclasses

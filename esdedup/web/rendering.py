@@ -1,4 +1,4 @@
-"""Renders pages: the templates' environment in each language, its filters, and the response."""
+"""Renders pages: prepares the templates and their filters for each language, and returns responses."""
 
 import functools
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ def render(name: str, context: Context, *, status_code: int = 200, **values: obj
     own += f"?{query}" if query else ""
     html = _environment(language).get_template(name).render(context=context, own=own, **values)
     return HTMLResponse(
-        # An article that was not indexed through esdedup may have a lone surrogate, invalid in UTF-8.
+        # Articles not indexed through esdedup may contain lone surrogates, which UTF-8 cannot encode.
         html.replace("\0", "\ufffd").encode("utf-8", "replace"),
         status_code=status_code,
         headers={"Content-Language": language.code, "Vary": "Accept-Language, Cookie"},

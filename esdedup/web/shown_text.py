@@ -27,7 +27,7 @@ Kind = Literal["same", "removed", "added"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A part of a text, or of two compared texts, in which case it may be in only one of them."""
+    """A part of a text, or of a comparison, where it may be in only one of the two texts."""
 
     kind: Kind
     text: str

@@ -1,4 +1,4 @@
-"""The page on which the API can be tried out, with a form for each operation in its description.
+"""The page on which the API can be tried out, with a form for each operation in the API's description.
 
 The usual tools for such a page load scripts from other servers, or a megabyte of scripts.
 """

@@ -539,7 +539,7 @@ export interface components {
         };
         /**
          * Excerpts
-         * @description The clusters whose text is a part of a story, but too small a part to belong to its cluster.
+         * @description The clusters whose text is a part of a story, but too small a part to join the story.
          */
         Excerpts: {
             /**
@@ -814,7 +814,7 @@ export interface components {
             not_enriched: number;
             /**
              * Not Set Up
-             * @description Indices covered by the name that are not set up; their articles are left out.
+             * @description Indices that the name covers but that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -874,10 +874,10 @@ export interface components {
         QuotedStory: {
             /**
              * Articles
-             * @description How many articles it has; 0 if they were deleted, or are in other indices.
+             * @description How many articles the cluster has; 0 if all were deleted, or are in other indices.
              */
             articles: number;
-            /** @description Its earliest article; None if it has none. */
+            /** @description The earliest of these articles; None if there are none. */
             first: components["schemas"]["Article"] | null;
             /** Root */
             root: string;
@@ -978,8 +978,8 @@ export interface components {
             excerpts: number;
             /**
              * Largest Sources
-             * @description The sources with the most articles of the cluster, at most 5; empty if it has only one article, or if
-             *     sources cannot be counted.
+             * @description The sources with the most articles of the cluster, at most 5; empty if the cluster has one article, or
+             *     if sources cannot be counted.
              */
             largest_sources: components["schemas"]["SourceCount"][];
             /** @description The newest article of the cluster, matching or not. */
@@ -1109,7 +1109,7 @@ export interface components {
             next?: string | null;
             /**
              * Not Set Up
-             * @description Indices covered by the name that are not set up; their articles are left out.
+             * @description Indices that the name covers but that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1147,8 +1147,8 @@ export interface components {
         Snippet: {
             /**
              * Text
-             * @description About 180 characters around search terms, without markup; the beginning of the text if it has none of
-             *     them. An ellipsis shows where a sentence is cut off.
+             * @description About 180 characters around search terms, without markup, or the beginning of a text without search
+             *     terms. An ellipsis shows where a sentence is cut off.
              */
             text: components["schemas"]["TextPart"][];
             /** Title */
@@ -1222,7 +1222,7 @@ export interface components {
             is_placeholder: boolean;
             /**
              * Not Set Up
-             * @description Indices covered by the name that are not set up; their articles are left out.
+             * @description Indices that the name covers but that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];
@@ -1289,7 +1289,7 @@ export interface components {
         TextPart: {
             /**
              * Is Match
-             * @description Whether it is a search term.
+             * @description Whether this part is a search term.
              */
             is_match: boolean;
             /** Text */
@@ -1402,7 +1402,7 @@ export interface components {
             is_placeholder: boolean;
             /**
              * Not Set Up
-             * @description Indices covered by the name that are not set up; their articles are left out.
+             * @description Indices that the name covers but that are not set up; their articles are left out.
              * @default []
              */
             not_set_up: string[];

@@ -107,7 +107,7 @@ def _with_flat_options(function: Callable[..., None], helps: dict[str, str]) -> 
 
 
 def _parameters(name: str, group: type[SettingGroup]) -> list[inspect.Parameter]:
-    """Return a parameter for each setting of a group, prefixed with the group's name."""
+    """Return a parameter for each setting of a group; its name begins with the group's name."""
     parameters = []
     for setting in settings_of(group):
         field = group.model_fields[setting.name]

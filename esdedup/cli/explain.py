@@ -1,4 +1,4 @@
-"""`esdedup explain`: why two articles are in one cluster or not."""
+"""`esdedup explain`: explains why two articles are, or are not, in one cluster."""
 
 from pathlib import Path
 from typing import Annotated

@@ -167,8 +167,8 @@ def learn(
     """Let a forest learn boilerplate from files or from an index, without assigning roots.
 
     Menus, disclaimers and the like are then left out of even the first articles that are indexed. Pages that
-    were learned from or indexed before are skipped, so the command can be repeated, and the same articles can
-    be indexed later.
+    were already learned from or indexed are skipped, so the command can be repeated, and the same articles
+    can be indexed later.
 
     Options:
         files: As for `esdedup index`. Default: the latest 100,000 articles of the index, alias or pattern;

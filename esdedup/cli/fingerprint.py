@@ -46,7 +46,7 @@ def fingerprint(
 
     Options:
         index: Index of articles, whose forest's learned boilerplate is left out.
-        site: The site of the text, as a name or an address; its boilerplate is left out.
+        site: The site of the text, as a name or an address; the site's boilerplate is left out.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest requires --index: without it, no forest is read")

@@ -149,7 +149,7 @@ def rebuild(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Rebuild a forest from its articles alone; every article keeps its root. Name all of its indices.
+    """Rebuild a forest from its articles alone; every article keeps its root. Name all indices of the forest.
 
     Options:
         replace: Delete an existing forest of this name first, unless it contains more than these articles.

@@ -118,7 +118,7 @@ class Fingerprinting(settings.Fingerprinting):
     """Options for the profile that texts are fingerprinted with."""
 
     def read_profile(self) -> "Profile":
-        """Return the profile that the options describe; print which words in their files have no effect."""
+        """Return the profile that the options describe; print which given words have no effect."""
         from esdedup.ingest.word_files import words_never_cut
 
         for line in words_never_cut(self.fingerprint_profile):

@@ -1,4 +1,4 @@
-"""Prints the results of commands: tables for people, JSON for programs; and progress bars."""
+"""Prints the results of commands: tables for people, JSON for scripts; and progress bars."""
 
 import contextlib
 import contextvars
@@ -112,7 +112,7 @@ def _shown(*columns: ProgressColumn) -> Progress:
 
 @contextlib.contextmanager
 def download_progress() -> Iterator[Callable[[str, int], _Bar]]:
-    """Show what is being downloaded: a bar on a terminal, a line per file elsewhere."""
+    """Show what is being downloaded: a bar on a terminal, otherwise a line per file."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn(), TimeElapsedColumn())
     with _shown(*columns) as progress:
         task = progress.add_task("Elasticsearch", total=None, visible=False)
@@ -151,7 +151,7 @@ def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **other
 
 @contextlib.contextmanager
 def reported(report: Callable[[], None], *, index: str) -> Iterator[None]:
-    """Call `report` however the run ends, unless it could not begin because its articles lack fields."""
+    """Call `report` however the run ends, unless it could not begin because articles lack fields."""
     is_reported = False
     try:
         with said_if_interrupted(report):
@@ -179,7 +179,7 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 
 def print_stage(title: str, lines: Sequence[tuple[str, ...]]) -> None:
-    """Print a heading and rows with the same number of cells; the last cells are wrapped if too long."""
+    """Print a heading and rows with the same number of cells; long cells in the last column are wrapped."""
     show(f"[bold]{escape(title)}[/bold]")
     show(Padding(_grid(lines), (0, 0, 1, 2), expand=False))
 

@@ -1,4 +1,4 @@
-"""`esdedup plan`: the resources that a stream of articles needs."""
+"""`esdedup plan`: calculates the resources that a stream of articles needs."""
 
 import dataclasses
 from pathlib import Path

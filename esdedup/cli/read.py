@@ -101,7 +101,7 @@ def similar(
     Options:
         article_id: Id of the article.
         text: Instead of an id, a file with a text, which need not be indexed; - is standard input.
-        site: With --text: the site of the text, as a name or an address; its boilerplate is left out.
+        site: With --text: the site of the text, as a name or an address; the site's boilerplate is left out.
             Default: the site of the article, if the file is JSON.
         by_source: Show the sources in the article's cluster, and how many articles each published.
         other_sources: Leave out the article's own source.

@@ -1,4 +1,4 @@
-"""`esdedup serve`: web pages for people, JSON for programs."""
+"""`esdedup serve`: serves web pages for people, and JSON for scripts."""
 
 import contextlib
 from typing import Annotated
@@ -38,7 +38,7 @@ def serve(
             X-Remote-User. The proxy must overwrite the header in requests, and must be the only way to reach
             this server. Default: nobody may edit.
         thumbnails: The articles' field with the address (https) of a picture to show in the list. Visitors'
-            browsers load it from its site, which thus learns of the visit.
+            browsers load the picture from its site, which thus learns of the visit.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     require_extra("serve")

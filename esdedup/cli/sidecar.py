@@ -1,4 +1,4 @@
-"""`esdedup sidecar`: a proxy for Elasticsearch that gives roots to the articles of many feeders."""
+"""`esdedup sidecar`: runs a proxy for Elasticsearch that gives roots to the articles of many feeders."""
 
 import importlib.util
 from pathlib import Path

@@ -66,7 +66,7 @@ class ArticleAudit:
             yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail)]
 
     def repairable(self) -> Iterator[list[RepairableViolation]]:
-        """Yield a list of violations for each batch, looking only for repairable ones."""
+        """Yield a list of the repairable violations for each batch of articles."""
         yield _repairable(self._state_behind())
         for batch in self._batches():
             yield _repairable(self._except_wrong_bands(batch))
@@ -199,7 +199,7 @@ class ArticleAudit:
             node = nodes.get(node_id)
             if node is None or node.root != record.root or node.seen_ms < live_since_ms:
                 continue
-            # In a rebuild, a node made from later articles is also this article's unless it had expired.
+            # In a rebuild, a node made from later articles is also this one's unless it expired in between.
             is_same = self.index.meta.rebuilding and record.seen_ms + self.aging.retention_ms > node.made_ms
             after = self._with_article(node, node_id, record)
             if after != node and (is_same or after.signature != node.signature):

@@ -213,7 +213,7 @@ def _unfindable(node: StoredNode) -> Violation:
 
 
 def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:
-    """Return whether a node is older than a leaf; a recreated root has the number of its first leaf."""
+    """Return whether a node is older than a leaf; a recreated root has the seq of its first leaf."""
     return node.seq <= leaf.seq if node.is_root else node.seq < leaf.seq
 
 

@@ -113,7 +113,7 @@ class Inspection:
     def texts(
         self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES
     ) -> Iterator[RawPage | ArticleRejected]:
-        """Yield the stored texts of the latest articles, with their sites, in the order of their arrival.
+        """Yield the stored texts of the latest articles, with their sites, in order of arrival.
 
         For an article without a text, yield the reason instead. Articles that have no root yet come first.
         `Dedup.learn` learns from these texts, for example after a forest was rebuilt.

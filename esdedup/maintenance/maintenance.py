@@ -100,7 +100,7 @@ class Maintenance(Inspection):
             How many violations of each kind were repaired, as a `collections.Counter`.
 
         Raises:
-            ForestError: Also if ten passes were not enough.
+            ForestError: Also if violations remain after ten passes.
         """
         index = ForestIndex.find(self._client, self.forest_of(indices))
         records, clock = self._own_records(index, indices), Clock(index)
@@ -131,7 +131,7 @@ class Maintenance(Inspection):
         """Rebuild the forest from articles alone; each article keeps its root.
 
         Leaves out articles whose node would have expired. Also leaves out articles with an invalid record,
-        and logs how many they are. The forest cannot be used until the rebuild has finished. If a rebuild is
+        and logs their number. The forest cannot be used until the rebuild has finished. If a rebuild is
         interrupted, another run continues it.
 
         Args:

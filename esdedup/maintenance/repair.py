@@ -306,7 +306,7 @@ class Rebuild:
         log.warning("replacing the forest %r, which has %s", self.name, has)
 
     def _keep(self, index: ForestIndex, kept: ForestIndex, *, latest_ms: int) -> None:
-        """Save the data that articles do not contain, which an interrupted rebuild would otherwise lose."""
+        """Save the data that articles do not contain, so that an interrupted rebuild does not lose it."""
         kept.drop()
         ForestIndex.make(self.client, kept.name, meta=kept.meta)
         with ForestWriter(kept) as copy:

@@ -164,7 +164,7 @@ def learned_stats(index: ForestIndex) -> LearnedStats | None:
 def stats(
     index: ForestIndex, texts: StoredTexts | None, *, not_enriched: int | None, most_plausible_leaves: int
 ) -> Stats:
-    """Read the statistics of a forest as of its last refresh; `texts` reads its articles."""
+    """Read the statistics of a forest as of its last refresh; `texts` reads the forest's articles."""
     profile = profile_labelled(index.meta.profile)
     explainer = None if profile is None else Explainer(profile)
     shared_representatives = SharedRepresentatives(relation=index.relation, texts=texts, explainer=explainer)

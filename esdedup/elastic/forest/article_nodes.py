@@ -16,7 +16,7 @@ from esdedup.fingerprint.bands import ARTICLES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.neighbours.relation import Relation
 
-# Maximum number of candidates of a signature: the distinct texts with the most keys in common with it.
+# Maximum number of candidates for a signature: the distinct texts with the most keys in common with it.
 _MAX_CANDIDATES = 500
 _READ = ("fingerprint", "root", "part_of", "has_part", "seq", "page")
 
@@ -51,7 +51,7 @@ class ArticleNodes:
         return found
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
-        """Return the nodes with these ids, if articles have them."""
+        """Return the nodes with these ids, leaving out ids that no article has."""
         found: list[StoredNode] = []
         for some in chunks(sorted(filter(is_node_id, node_ids)), _MAX_CANDIDATES):
             of_ids = {"terms": {f"{self._object}.fingerprint": list(some)}}
@@ -70,7 +70,7 @@ class ArticleNodes:
         return latest
 
     def leaves(self, roots: Iterable[str], live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Return live leaves of roots; at most 500 in total."""
+        """Return live leaves of these roots; at most 500 in total."""
         of_roots = {"terms": {f"{self._object}.root": sorted(roots)}}
         return self._nodes((yield from self._latest([of_roots], live_since_ms, size=_MAX_CANDIDATES)))
 

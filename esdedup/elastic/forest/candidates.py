@@ -27,7 +27,7 @@ from esdedup.neighbours.relation import Relation
 
 # How many times a search may start over because keys turn out to be frequent.
 _RESTARTS = 3
-# How many of the most frequent keys of a full page are counted.
+# How many of a full page's most frequent keys are counted in the index.
 _SUSPECTS = 100
 
 _Clause = tuple[int, Query]

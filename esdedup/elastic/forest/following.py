@@ -52,7 +52,7 @@ class LogCopy:
         """Add the next documents, beginning with the document `number`, which may have grown.
 
         Raises:
-            ValueError: The documents do not continue the log, or its nodes take too much memory.
+            ValueError: The documents do not continue the log, or the nodes take too much memory.
         """
         logs = [packed for hit in hits for (packed,) in [packed_of([hit])]]
         if self.number:
@@ -118,14 +118,14 @@ log = logging.getLogger("esdedup")
 
 # How often to poll. Each poll refreshes the index, which makes the server write a small segment.
 _POLL_EVERY_S = 5.0
-# The pause after an error, before everything is read again; doubled after each further error.
+# The pause after an error, before everything is read again; each further error doubles it, up to a maximum.
 _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
 
 class Follower:
     """Follows the log and the learned boilerplate of a forest while another process owns it.
 
-    When this process takes over the forest, it only reads the rest. After a failure, it loads everything.
+    When this process takes over the forest, it reads only recent changes. If that fails, it loads everything.
     """
 
     def __init__(self, client: Elasticsearch, *, forest: str, memory_bytes: int) -> None:

@@ -28,7 +28,7 @@ log = logging.getLogger("esdedup")
 
 _Result = TypeVar("_Result")
 
-# With these in its mapping or settings, a forest would be mistaken for another index, or lose data.
+# With any of these in its mapping or settings, a forest would be mistaken for another index, or lose data.
 _HARMFUL = {"_data_stream_timestamp", "_routing", "_source", "enabled", "esdedup"}
 _HARMFUL |= {"blocks", "default_pipeline", "final_pipeline", "lifecycle", "mode", "sort", "translog"}
 
@@ -103,7 +103,7 @@ class ForestIndex:
                 try:
                     client.indices.create(index=name, **body)
                 except ApiError as error:
-                    # Another process may have created it first.
+                    # Another process may have created the index first.
                     if error.error != "resource_already_exists_exception":
                         raise
             found = execute(client, read_meta(name)) or meta

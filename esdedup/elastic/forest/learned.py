@@ -31,7 +31,7 @@ FIELD = "learned"
 _LAST_ID = "~learned"
 
 EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": [_LAST_ID]}}]}}
-"""Matches all documents of this module, including `~learned`, which has the last document's number."""
+"""Matches all documents with learned boilerplate, and `~learned`, which has the last document's number."""
 
 # Servers refuse documents of tens of megabytes; small servers refuse even smaller ones.
 _MAX_BYTES = 1_000_000
@@ -96,11 +96,11 @@ class LearnedLog:
     def read(self, forest: str, found: Sequence[LearnedRecord]) -> None:
         """Apply further records. Unless `keep` was called, the first of them is the last record, read again.
 
-        The last record is undone before that, since its documents may have grown.
+        The last record is first undone, since its documents may have grown.
 
         Raises:
-            ForestDamaged: A record does not follow its predecessor, or earlier documents are missing. The
-                boilerplate must then not be used.
+            ForestDamaged: A record does not follow its predecessor, or earlier documents are missing. In
+                this case, the boilerplate must not be used.
         """
         boilerplate = self.boilerplate
         if boilerplate.has_begun:
@@ -125,7 +125,7 @@ class LearnedLog:
             self.boilerplate.keep()
 
     def add(self, changes: Changes) -> list[Document]:
-        """Return the documents to write for the changes of a batch: new ones, or the last one extended.
+        """Return the documents to write for a batch: new documents, or the last one with the changes added.
 
         The list is empty if the batch had no new page and completed no block.
         """
@@ -178,7 +178,7 @@ class LearnedCopy:
             return
         found = yield from read_learned(forest, first=first)
         if last and not (found and found[0].first == last.first and found[0].log == last.log):
-            # The forest was replaced, or has already deleted the last document that this copy knows.
+            # The forest was replaced, or its owner has deleted the last document that this copy knows.
             found = yield from read_learned(forest)
             last = None
         with self._lock:

@@ -1,4 +1,4 @@
-"""A forest's log: documents that each contain many nodes and content hashes, in the order of writing.
+"""A forest's log: documents with many nodes and content hashes each, in the order in which they were written.
 
 A forest with the lookup `memory` has a log instead of a document for each node, since its owner has all nodes
 in memory and never searches for them. If a node or content hash has several entries, the last one is valid; a

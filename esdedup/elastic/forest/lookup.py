@@ -34,7 +34,7 @@ def gather(
     aging: Aging,
     now_ms: int,
 ) -> Requests[Nodes]:
-    """Find the nodes that a batch needs: near live nodes, known content hashes with nodes, and their roots.
+    """Find the nodes that a batch needs: live near nodes, nodes of known content hashes, and all their roots.
 
     If the relation counts leaves, also find the leaves of each root whose leaf count may decide. `recent` has
     nodes and content hashes that a search may not show yet.
@@ -48,7 +48,7 @@ def gather(
     with_leaves: set[str] = set()
     while True:
         nodes = Nodes(search.relation, aging)
-        # Drop expired nodes, whose roots may have expired too and be leaves of other trees by now.
+        # Drop expired nodes, whose roots may also have expired, and may now be leaves of other trees.
         nodes.load([pack(each) for each in (*found, *newer)], live_since_ms=live_since_ms)
         yield from load_missing(nodes, search, live_since_ms=live_since_ms)
         if not search.relation.counts_leaves:

@@ -52,7 +52,7 @@ class NodeCounts:
 
 
 Scan = Callable[..., Iterator[Hits]]
-"""Yields the hits of a query in pages, as `ForestIndex.hit_pages` does."""
+"""A function that yields the hits of a query in pages, as `ForestIndex.hit_pages` does."""
 
 EVERY_NODE: Query = {"exists": {"field": "root"}}
 """Matches all nodes, live or expired."""

@@ -93,7 +93,7 @@ class ForestWriter(Closing):
     def write(
         self, packed: Sequence[bytes], *, state: State | None = None, learned: Sequence[Document] = ()
     ) -> None:
-        """Write the state, then the nodes and content hashes in their order, then learned boilerplate.
+        """Write the state, then the nodes and content hashes in order, then learned boilerplate.
 
         Repeating a write changes nothing. After an error, part of it may have been written.
         """
@@ -107,7 +107,7 @@ class ForestWriter(Closing):
         state: State | None = None,
         learned: Sequence[Document] = (),
     ) -> Future[None]:
-        """Begin to write as `write` does, in a thread; return a future of its completion.
+        """Begin to write as `write` does, in a thread; return a future that is done when the write is.
 
         Args:
             log: `packed` as entries of a log. With None, a log gets a full entry for each item of `packed`.
@@ -145,7 +145,7 @@ class ForestWriter(Closing):
         return self._log.number
 
     def log_since(self, count: int) -> int:
-        """Return the number of the first log document that may contain the last `count` batches."""
+        """Return the number of the first log document that may contain one of the last `count` batches."""
         # Subtract one more, since another document is begun after a failure.
         return 1 if self._log is None else self._log.number - count - 1
 

@@ -62,7 +62,7 @@ def ranks_articles(query: Query | None) -> bool:
 
 
 def default_sort(query: Query | None) -> Sort:
-    """Return the default sort: relevance if the query ranks articles, else newest."""
+    """Return the default sort: relevance if the query ranks articles, otherwise newest."""
     _check_query(query)
     return "relevance" if ranks_articles(query) else "newest"
 

@@ -219,7 +219,7 @@ _AnyReader = TypeVar("_AnyReader", Reader, AsyncReader)
 
 
 def asking_owner(reader: _AnyReader, ask: Callable[[str, str | None], Any]) -> _AnyReader:
-    """Return a reader that asks the owner in this process about texts; `ask` is as for `execute`."""
+    """Return a reader that asks the owner in this process about texts; `execute` describes `ask`."""
     other = copy.copy(reader)
     other._ask_owner = ask
     return other

@@ -121,7 +121,7 @@ class Row(Article, frozen=True):
     similar: int
     """How many other articles the cluster has, matching or not."""
     matching: int
-    """How many articles of the cluster match the query, including this one."""
+    """How many articles of the cluster match the query, including this article."""
     sources: int | None = None
     """How many sources the cluster has, at most 1,000; None if the source field cannot be counted."""
     first: str | None = None

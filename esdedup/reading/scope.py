@@ -256,7 +256,7 @@ def is_language(name: str) -> bool:
 
 
 def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield fields, including those in objects, with their full names; skip subfields."""
+    """Yield fields, including fields of objects, with their full names; skip subfields."""
     for name, mapping in properties.items():
         yield parent + name, mapping
         # The objects of a nested field are separate documents, which plain filters do not find.
@@ -265,7 +265,7 @@ def _with_names(properties: Mapping[str, Any], parent: str = "") -> Iterator[tup
 
 
 def _chosen_by(name: str, mapping: Mapping[str, Any]) -> str | None:
-    """Return the field to filter by: this field, or its keyword subfield if it is a language; else None."""
+    """Return the field to filter by, if any: this field, or the keyword subfield of a language field."""
     if mapping.get("type") == "text" and is_language(name):
         name, mapping = f"{name}.{_SUBFIELD}", mapping.get("fields", {}).get(_SUBFIELD, {})
     can_be_chosen = (

@@ -75,7 +75,7 @@ _PRIVILEGE = "create_doc"
 # How long a privilege is cached. Refusals are not cached, since the privilege may be granted soon.
 _GRANTED_S = 60.0
 RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
-"""The names of headers with credentials, in lower case, as ASGI servers pass them."""
+"""The names of headers with credentials, in lower case, as in ASGI scopes."""
 # The maximum number of cached pairs of caller and index, limited since clients choose the index names.
 _MOST_KNOWN = 10_000
 # Parts of Elasticsearch's error messages if it has no security features, or they are switched off.

@@ -115,7 +115,7 @@ class BulkRoute(Proxy):
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float
     ) -> Response:
-        """Return the response to a request of `count` items; `body` contains those that are not refused."""
+        """Return the response to a request of `count` items; `body` contains the accepted items."""
         accept, query = _header(scope, "accept"), scope["query_string"]
         require_json(accept, query)
         media_type = json_type(accept)

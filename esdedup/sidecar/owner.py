@@ -84,7 +84,7 @@ class OwnerThread:
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Call `Batcher.assigning` if this process owns the forest; errors of `Owner.decide` pass through.
+        """Call `Batcher.assigning` if this process owns the forest; `Owner.decide` may raise errors, too.
 
         After an error, some articles may have been assigned; if sent again, they get the same roots.
         """

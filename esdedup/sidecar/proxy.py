@@ -214,7 +214,7 @@ class UnreadWrites(Proxy):
             raise _not_read(
                 f"the endpoint {name:.100} is unknown and may write articles: send this to Elasticsearch"
             )
-        # Look names up separately: a missing index must not hide the others.
+        # Look names up separately: a missing index must not hide other indices.
         found = await self.find({each for each in name.split(",") if each})
         if any(each is not None for each in found.values()):
             raise _not_read(

@@ -250,7 +250,7 @@ class Upstream:
         headers: Iterable[Header] = (),
         body: bytes | AsyncIterator[bytes] | None = None,
     ) -> WholeAnswer:
-        """Send a request and return the whole response; raises the errors of `send` and `stream`."""
+        """Send a request and return the whole response; raises the same errors as `send` and `stream`."""
         async with self.send(method, target, headers, body) as answer:
             parts = [part async for part in answer.stream()]
             return WholeAnswer(answer.status, answer.headers, b"".join(parts))

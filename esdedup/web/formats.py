@@ -187,7 +187,7 @@ def _bounded(value: object) -> object:
 
 
 def _bounded_json(value: object) -> object:
-    """Return a value as it is if its JSON is short, else the beginning of its JSON."""
+    """Return a value as it is if its JSON is short, otherwise the beginning of its JSON."""
     # Encode only as much as is needed; every piece has at least one character.
     pieces = json.JSONEncoder(ensure_ascii=False).iterencode(value)
     beginning = "".join(itertools.islice(pieces, MAX_VALUE + 1))

@@ -68,7 +68,7 @@ class Visits:
 
     @property
     def cookie(self) -> str:
-        """The value of the cookie after this page."""
+        """The value of the cookie to set with this page."""
         before = "" if self.before is None else int(self.before.timestamp())
         return f"{before}-{int(self.now.timestamp())}"
 
@@ -106,7 +106,7 @@ async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()])
 
 
 async def _read(context: Context, form: PageForm, options: dict[str, Any]) -> tuple[Page, Overview]:
-    """Read the rows and the overview concurrently; if one fails, cancel the other."""
+    """Read the rows and the overview concurrently; if one request fails, cancel the other."""
     try:
         async with asyncio.TaskGroup() as tasks:
             page = tasks.create_task(context.reader.list(context.index, **options))

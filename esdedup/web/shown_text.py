@@ -17,7 +17,7 @@ from esdedup.text.normalise import visible_beginning
 from esdedup.web.context import Context
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans, language, own_language
 
-# A word, a run of white space, or any other character, such as a Chinese one.
+# A word, a run of white space, or any other character, such as a Chinese character.
 _TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)
 # A longer comparison would take too long for a page.
 MAX_TOKENS = 10_000

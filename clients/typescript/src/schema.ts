@@ -917,7 +917,7 @@ export interface components {
             last?: string | null;
             /**
              * Matching
-             * @description How many articles of the cluster match the query, including this one.
+             * @description How many articles of the cluster match the query, including this article.
              */
             matching: number;
             /**

@@ -1,4 +1,4 @@
-"""Invented articles for the benchmark of reading. Their clusters are given, so they need no fingerprints."""
+"""Invented articles for the benchmark of reading. Clusters are drawn, so articles need no fingerprints."""
 
 import base64
 import dataclasses
@@ -23,7 +23,7 @@ BEGIN_S = 1_788_220_800
 """The start of the period in which articles are published, 2026-09-01."""
 DAYS = 60
 _S = DAYS * 24 * 3_600
-# One cluster has a tenth of all articles; nearly all articles of six hours belong to it.
+# One cluster has a tenth of all articles; for a period of six hours, nearly all articles belong to it.
 _LARGEST = 0.1
 _FLOOD_S = 6 * 3_600
 # The sizes of the other clusters follow a power law with this exponent, up to this maximum.

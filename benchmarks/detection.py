@@ -1,4 +1,4 @@
-"""Precision and recall of clusters by labelled pairs of articles, with confidence intervals.
+"""Computes precision and recall of clusters from labelled pairs of articles, with confidence intervals.
 
 Any two articles with the same root are a predicted pair. Pairs labelled ``pos`` must be found, pairs labelled
 ``grey`` are ignored, and every other predicted pair, labelled or not, is false.
@@ -21,7 +21,7 @@ from benchmarks.articles import Records
 
 _DRAWS = 2_000
 _LOW, _HIGH = 2.5, 97.5
-# 95% of a normal distribution are within this many standard deviations.
+# 95% of a normal distribution lies within this many standard deviations.
 _DEVIATIONS = 1.96
 
 Roots = Mapping[str, str | None]

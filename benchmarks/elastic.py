@@ -13,7 +13,7 @@ from benchmarks.measure import Sizes
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.server import Run
 from benchmarks.signatures import NOW_MS, Held, Signatures, documents
-from benchmarks.unit_costs import bytes_a_document, bytes_of
+from benchmarks.unit_costs import bytes_of, bytes_per_document
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Document, StoredNode
 from esdedup.elastic.mappings import forest_index
@@ -81,7 +81,7 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
             time.sleep(Sizes().kept_for_recovery_s)
             ours_bytes[found] = bytes_of(client, _FOREST) / node_count
             client.indices.delete(index=_FOREST)
-        theirs_bytes = bytes_a_document(client, _PEER)
+        theirs_bytes = bytes_per_document(client, _PEER)
         client.indices.delete(index=_PEER)
     return [
         *rows,

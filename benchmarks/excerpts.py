@@ -186,7 +186,7 @@ class Found:
         return are_linked and not self.are_joined(one, other)
 
     def named_by(self, name: str) -> set[str]:
-        """Return the first text of each story that a text joined or is linked with."""
+        """Return the first text of each story that a text joined or is linked to."""
         return {self._first[root] for root in (self.roots[name], *self._linked[name]) if root is not None}
 
 
@@ -236,7 +236,7 @@ def _of_excerpts(stories: Stories, order: str, share: float) -> Counted:
 
 
 def of_round_ups(stories: Stories, order: str) -> Counted:
-    """Count stories that joined another story because of round-ups, that joined a round-up, or are linked."""
+    """Count stories that round-ups joined to another story, that joined a round-up, or are linked to one."""
     groups = list(zip(*[iter(stories.texts)] * _IN_A_ROUND_UP, strict=False))
     of_groups = {_MADE_OF + " ".join(group): group for group in groups}
     made = {each: "\n\n".join(stories.texts[story] for story in group) for each, group in of_groups.items()}

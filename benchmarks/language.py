@@ -1,4 +1,4 @@
-"""Search quality of an index that was set up for a language, compared with an index that was not.
+"""Compares the search quality of an index that was set up for a language with that of a plain index.
 
 The expected results are independent of Elasticsearch: word forms listed here, and the words that jieba finds.
 """

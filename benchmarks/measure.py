@@ -163,7 +163,7 @@ def us_of_batches(
 
     Args:
         store: A store that contains the nodes of `held`.
-        held: The nodes; some arrivals are near some of them.
+        held: Nodes; some of the arrivals are near a node.
         random: The generator that draws the arrivals.
         count: The number of batches of 1,000.
         first: The number of earlier batches.

@@ -1,8 +1,8 @@
 """Compares eager and lazy ordinals of `dedup.root`: `python -m benchmarks.ordinals`.
 
 Elasticsearch renumbers the values of a keyword field for each refresh: during the refresh if ordinals are
-eager, otherwise when they are next needed. For a growing index, this prints how long a refresh after one more
-article takes, and two requests for a list. Run this once for each release, not with the other benchmarks.
+eager, otherwise when they are next needed. For a growing index, this prints the duration of a refresh after
+one more article, and of two requests for a list. Run this once for each release, not with other benchmarks.
 """
 
 import argparse

@@ -219,7 +219,7 @@ class _Lists(_Competition):
         }
 
     def above(self) -> Query:
-        """Return a query whose newest articles are a few rows that are newer than the largest cluster."""
+        """Return a query whose first page has a few newer rows, and then the row of the largest cluster."""
         newest = int(self._flood()[-1])
         above = int(self.articles.times_s[newest + self.random.integers(1, 10)])
         return {"bool": {"filter": [_published(lte=above)]}}
@@ -249,7 +249,7 @@ class _Lists(_Competition):
         return choose
 
     def amid(self) -> Calls:
-        """Begin anywhere in the largest cluster. Collapse cannot, so its query is limited."""
+        """Begin within the largest cluster. Collapse cannot do so; its query selects older articles."""
         flood = self._flood()
         article = int(self.random.choice(flood[len(flood) // 4 : -len(flood) // 4]))
         place = self.articles.place(article, _INDEX)

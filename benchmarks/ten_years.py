@@ -28,7 +28,7 @@ _ROUNDS = 8
 # so large clusters grow.
 _NEW, _LATEST = 0.6, 20_000
 _SOURCES, _WORDS = 500, 3_000
-_SECONDS_A_DAY = 86_400
+_SECONDS_PER_DAY = 86_400
 _AT_ONCE = 5_000
 _WRITERS = 2
 
@@ -86,7 +86,7 @@ def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
     words = [f"w{number}" for number in range(_WORDS)]
     # The roots of the latest articles; each new root replaces the oldest.
     roots: list[str] = []
-    step_s = len(names) * _SECONDS_A_DAY / count if len(names) > 1 else 30 * _SECONDS_A_DAY / count
+    step_s = len(names) * _SECONDS_PER_DAY / count if len(names) > 1 else 30 * _SECONDS_PER_DAY / count
     start_ms = int(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)
     body: list[str] = []
     for number in range(count):

@@ -48,7 +48,7 @@ from tests import sample
 from tests.support.assign import assign
 
 Connect = Callable[[], Elasticsearch]
-"""Makes a client, which the caller closes; can be pickled."""
+"""Makes a client, which the caller must close. The function can be pickled."""
 
 _FILLED_AT_ONCE = 5_000
 _LAST = "last"
@@ -178,7 +178,7 @@ def _article_costs(
     dedup.setup(name)
     before_s = server.processor_s(client)
     _bulk(client, name, actions)
-    size_bytes = bytes_a_document(client, name)
+    size_bytes = bytes_per_document(client, name)
     return (server.processor_s(client) - before_s) / len(actions) * 1e6, size_bytes
 
 
@@ -222,7 +222,7 @@ def _actions(index: str, count: int) -> Iterator[dict[str, Any]]:
         yield {"_index": index, "_id": article["id"], "_source": article}
 
 
-def bytes_a_document(client: Elasticsearch, name: str) -> float:
+def bytes_per_document(client: Elasticsearch, name: str) -> float:
     """Merge an index; return the bytes per document."""
     size_bytes = bytes_of(client, name)
     with translated("measure"):

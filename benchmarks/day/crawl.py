@@ -1,4 +1,4 @@
-"""The pages of a day as a crawler fetches them: sites, their designs, and the stories that they print."""
+"""Invents the pages that a crawler fetches in a day: sites, their designs, and the stories they print."""
 
 import collections
 import dataclasses
@@ -180,7 +180,7 @@ def _fixed(*lines: str) -> _Block:
 
 
 BEGINNING = datetime(2026, 3, 2, tzinfo=UTC)
-# The pages of a day are spread over more time than nodes live, so that some expire.
+# The pages of a day are spread over more time than nodes live, so that some nodes expire.
 LENGTH = timedelta(days=10)
 RETENTION = timedelta(days=3)
 """Reprints appear within half of this time."""

@@ -108,7 +108,7 @@ class Scheme:
 def differences_within(width: int, distance_bits: int) -> npt.NDArray[np.uint64]:
     """Return all values of `width` bits with at most `distance_bits` bits set, fewer bits first: uint64.
 
-    XOR with a value gives all values within that distance. The array is read-only.
+    XOR with a value gives all values within this distance of the value. The array is read-only.
     """
     values = [
         sum(1 << bit for bit in bits)

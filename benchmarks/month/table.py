@@ -53,7 +53,7 @@ class Day:
         return self.fed.articles / (sum(self.fed.batches_s) + self.fed.expiring_s)
 
     @property
-    def batch_ms_an_article(self) -> float:
+    def batch_ms_per_article(self) -> float:
         """The batch time per article. A batch has the articles of half an hour, so batches differ in size."""
         return sum(self.fed.batches_s) / self.fed.articles * 1_000
 
@@ -131,7 +131,7 @@ def flatness(days: Sequence[Day]) -> Iterator[Row]:
         ("disk of the forest", "MB"): [each.forest_bytes / _MEGABYTE for each in after],
         ("memory of nodes", "MB"): [each.node_bytes / _MEGABYTE for each in after],
         ("articles", "/s"): [each.articles_a_second for each in after],
-        ("time of a batch, an article", "ms"): [each.batch_ms_an_article for each in after],
+        ("time of a batch, an article", "ms"): [each.batch_ms_per_article for each in after],
     }
     for (what, unit), values in measures.items():
         before, then = statistics.fmean(values[:half]), statistics.fmean(values[half:])

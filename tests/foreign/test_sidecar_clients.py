@@ -1,8 +1,8 @@
 """The sidecar, fed by official clients for other languages and by the example feeder, `deploy/feeder.py`.
 
-The client programs are in `tests/clients/`. Their lock files name no registry, so packages come from the one
-that npm and go are configured to use. The Go client is pinned to 8.3, the last version before the typed API,
-which takes minutes to compile. Version 8.3 works with servers of versions 8 and 9.
+The client programs are in `tests/clients/`. Their lock files name no registry, so npm and go install
+packages from the registry that they are configured to use. The Go client is pinned to 8.3, the last version
+before the typed API, which takes minutes to compile. Version 8.3 works with servers of versions 8 and 9.
 """
 
 import importlib.util

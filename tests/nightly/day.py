@@ -6,14 +6,14 @@ python -m tests.nightly.day     (on the server at ES_URL, otherwise on an embedd
 from benchmarks import rows, server
 from benchmarks.day.table import PAGES, SITES, Outcome, outcome_of
 
-# The minimum for all pages, even those that arrive before anything is learned about their site.
+# The minimum for all pages, including pages that arrive before anything is learned about the site.
 LEAST_PRECISION, LEAST_RECALL = 0.93, 0.94
 # The minimum precision and recall for each quarter of the day.
 LEAST_OF_A_QUARTER = 0.89
-# The maximum memory in the last quarter, as a multiple of the memory in the second. Only expired pages and
-# nodes may accumulate in the store.
+# The maximum memory of the last quarter, as a multiple of the second quarter's. Only expired pages and nodes
+# may accumulate in the store.
 MOST_GROWTH = 1.5
-# The maximum processor time of the last quarter, as a multiple of the time of the second, on a busy machine.
+# The maximum processor time of the last quarter, as a multiple of the second quarter's, on a busy machine.
 MOST_SLOWER = 2.0
 
 

@@ -82,7 +82,7 @@ def arrivals(count: int, held: np.ndarray, random: np.random.Generator) -> np.nd
     return batch
 
 
-def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> None:
+def run(store: Store, total: int, *, samples_per_batch: float, seed: int = 11) -> None:
     random = np.random.default_rng(seed)
     model = Exhaustive(total)
     checked = dict.fromkeys(Kind, 0)
@@ -97,7 +97,7 @@ def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> 
         arriving = Arrivals(signatures=batch, exist=exist, content_hashes=batch, times_ms=times)
         answers = assign(store, arriving, now_ms=int(times[-1]))
         assign_s += time.monotonic() - before
-        chosen = set(random.integers(0, len(batch), random.poisson(samples_a_batch)).tolist())
+        chosen = set(random.integers(0, len(batch), random.poisson(samples_per_batch)).tolist())
         root_ids = from_hex(answer.root or "" for answer in answers).tolist()
         for at, (node_id, answer, root) in enumerate(zip(batch.tolist(), answers, root_ids, strict=True)):
             if at in chosen:
@@ -134,12 +134,16 @@ def elastic_store() -> Iterator[Store]:
 
 def main(where: str, count: str, samples: int = 1_000) -> None:
     total = int(count.replace("_", ""))
-    samples_a_batch = samples * BATCH / total
+    samples_per_batch = samples * BATCH / total
     if where == "memory":
-        run(MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), total, samples_a_batch=samples_a_batch)
+        run(
+            MemoryStore(aging=AGING, relation=relation_of(CLASSIC)),
+            total,
+            samples_per_batch=samples_per_batch,
+        )
     elif where == "elastic":
         with elastic_store() as store:
-            run(store, total, samples_a_batch=samples_a_batch)
+            run(store, total, samples_per_batch=samples_per_batch)
     else:
         raise typer.BadParameter("the first argument must be memory or elastic")
 

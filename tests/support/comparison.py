@@ -23,7 +23,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     shorter = units[0]
     excess = (1 - rules.resemblance) * rules.short_excess
     needed = rules.resemblance + excess * np.minimum(rules.short_units / np.maximum(shorter, 1), 1)
-    # Subtract the surplus of the text with more figures; each text has half of the rest.
+    # Subtract one text's surplus of figures; each text has half of the remaining unshared figures.
     more = figures[1] - figures[0]
     replaced, pairs = (
         np.maximum(unshared(one[name], other[name]) - more, 0) / 2
@@ -36,8 +36,8 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     # J = shared / (all - shared), so shared = J * all / (1 + J).
     shared = similarity * (smaller + larger) / (1 + similarity)
     own, own_of_larger = smaller - shared, larger - shared
-    runs_a_word = np.clip(2 * smaller / np.maximum(shorter, 1), 1, 2)
-    enough = own >= np.maximum(rules.form_runs * runs_a_word, smaller * rules.form_run_share)
+    runs_per_word = np.clip(2 * smaller / np.maximum(shorter, 1), 1, 2)
+    enough = own >= np.maximum(rules.form_runs * runs_per_word, smaller * rules.form_run_share)
     most = np.maximum(rules.few_figures, figures[0] / 2)
     of_form = figures[0] * rules.form_figure_share
     most = np.where(enough & (own >= rules.form_balance * own_of_larger), of_form, most)
@@ -48,7 +48,7 @@ def compare(one: Signatures, other: Signatures, rules: Agreement) -> Comparison:
     share = smaller / larger
     # The share that texts of equal length have in common at the threshold. Excerpts need at least this share.
     in_common = np.maximum(rules.least_contained, 2 * needed / (1 + needed))
-    is_form = _are_forms(one, other, own, runs_a_word, np.where(replaced > 0, 1, rules.names), rules)
+    is_form = _are_forms(one, other, own, runs_per_word, np.where(replaced > 0, 1, rules.names), rules)
     is_form &= (
         (similarity >= rules.name_resemblance) & (one["name_sketch"] != 0) & (other["name_sketch"] != 0)
     )
@@ -96,7 +96,7 @@ def _are_forms(
     one: Signatures,
     other: Signatures,
     own: Floats,
-    runs_a_word: Floats,
+    runs_per_word: Floats,
     least: npt.NDArray[np.int64],
     rules: Agreement,
 ) -> npt.NDArray[np.bool_]:
@@ -111,16 +111,16 @@ def _are_forms(
     others = np.array([(~has & repeats).bit_count() for has, repeats in differ])
     more = np.array([((ours >> 60) - (theirs >> 60) + 8) % 16 - 8 for ours, theirs in sketches])
     longer = _counts(one["units"]) - _counts(other["units"])
-    units_a_word = 2 / runs_a_word
+    units_per_word = 2 / runs_per_word
     # A word that one text repeats and the other lacks is assumed to occur two to six times.
-    unexplained = np.abs(longer - 4 * more * units_a_word)
+    unexplained = np.abs(longer - 4 * more * units_per_word)
     forms: npt.NDArray[np.bool_] = (
         (names - np.abs(more) >= least)
         & (words >= rules.name_words)
         & (words <= rules.most_name_words)
         & (others <= rules.other_repeated)
-        & (own <= rules.name_runs * runs_a_word * names)
-        & (unexplained <= (rules.other_words + 2 * np.abs(more)) * units_a_word)
+        & (own <= rules.name_runs * runs_per_word * names)
+        & (unexplained <= (rules.other_words + 2 * np.abs(more)) * units_per_word)
     )
     return forms
 

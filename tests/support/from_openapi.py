@@ -1,7 +1,7 @@
 """Generates valid and nearly valid requests from the description of an API (OpenAPI 3.1).
 
 This module supports only the parts of OpenAPI that the project's own descriptions use, and fails for all
-others.
+other parts.
 """
 
 import dataclasses

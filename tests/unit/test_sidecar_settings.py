@@ -465,7 +465,7 @@ def _bulk_as_documented(url: str) -> None:
 def _bulk_as_deployed(url: str) -> None:
     """Send actions with the settings of the feeder in `docker-compose.yml`."""
     feeder = runpy.run_path(str(ROOT_DOCUMENTS / "deploy/feeder.py"))
-    helpers.bulk(Elasticsearch(url, **feeder["OF_CLIENT"]), ACTIONS, **feeder["OF_HELPER"])
+    helpers.bulk(Elasticsearch(url, **feeder["CLIENT_OPTIONS"]), ACTIONS, **feeder["BULK_OPTIONS"])
 
 
 @pytest.mark.parametrize("bulk", [_bulk_as_documented, _bulk_as_deployed])

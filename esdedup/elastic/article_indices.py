@@ -80,7 +80,7 @@ class Articles:
                 if is_editorial:
                     fields = editorial(fields, is_editorial=True)
                     if route_by_root or any(map(is_routed_by_root, mappings.values())):
-                        raise SettingError("an index routed by root cannot have stories, which cross shards")
+                        raise SettingError("an index routed by root cannot have stories, which span shards")
                     if any(next_object(one) and not is_mapped(one, fields.cluster) for one in known.values()):
                         raise IndexNotReady(f"{index!r} is being migrated: set it up after the migration")
                 refuse_unusable(known, fields)
@@ -183,7 +183,7 @@ class Articles:
             return self._writable(index, found, mappings)
 
     def find(self, index: str) -> WritableIndex | None:
-        """Return an index that exists or has a template; None if it was not set up. Errors: see `check`."""
+        """Check an index as `check` does, but return None if neither it nor its template has been set up."""
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)
@@ -338,7 +338,7 @@ def _refuse_missing_analyzer(error: ApiError, language: str | None) -> None:
     if language is not None and f"analyzer [{analyzer_of(language)}]" in str(error.body):
         raise SettingError(
             f"Elasticsearch lacks the analyzer {analyzer_of(language)!r}, which the language {language!r} "
-            "needs: nothing was created; leave the language out, or use a server that has it"
+            "needs: nothing was created; leave the language out, or use a server with this analyzer"
         ) from error
 
 

@@ -26,12 +26,12 @@ _CHUNK_BYTES = 10_000_000
 _TIMEOUT_S = 60.0
 # Give up after this many refusals, which take about a minute with the pauses between them.
 _MAX_REFUSALS = 10
-# An article with more bytes may itself cause refusals, so it is given up after a few seconds.
+# An article larger than this may itself cause refusals, so it is given up after a few seconds.
 _LARGE_BYTES = 1_000_000
 _MAX_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
 CONFLICT = 409
-"""The status if an article to be created exists, or one to be updated has changed since it was read."""
+"""The status if an article to be created already exists, or an article to be updated has changed."""
 # After one of these statuses, no article can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
 _TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
@@ -61,7 +61,7 @@ def send_bulk(
     patience_s: float = PATIENCE_S,
     **options: Any,
 ) -> list[Result]:
-    """Send operations, again while the server is busy; return their results in order.
+    """Send operations, repeating them while the server is busy; return their results in order.
 
     Operations must be repeatable. `is_settled` returns False for a result that must raise an error. `task`
     follows "cannot" in messages. `alias` receives the operations that name no index. With a patience of 0,
@@ -180,7 +180,7 @@ class ArticleBulk:
                 pending += [(part, 0) for part in (smaller[half:], smaller[:half]) if part]
 
     def _results(self, articles: list[_Article]) -> list[Result]:
-        """Send a request once; return one result per article (copies, if the whole request was refused)."""
+        """Send a request once; return one result per article (copies of one result if the request failed)."""
         names = sorted({article.target["index"] for article in articles})
         with translated(self._task, index=self._index):
             if self._only_existing and not self._patient.indices.exists(index=names):

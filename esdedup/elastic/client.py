@@ -18,7 +18,7 @@ from esdedup.errors import ClientForked, ServerUnavailable, SettingError
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
-# A client of version 9 requests the API of that version, which a server of version 8 refuses.
+# A client of version 9 requests the API of version 9. A server of version 8 refuses such requests.
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
 # A server whose first response takes longer is considered down.
 _FIRST_ANSWER_S = 5.0
@@ -98,7 +98,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         try:
             client.options(request_timeout=_FIRST_ANSWER_S).cluster.health(timeout="1s")
         except AuthorizationException:
-            # An API key for indices alone may not read the cluster's health, but the server has answered.
+            # An API key with privileges for indices only cannot read the health, but the server has answered.
             return client
         except ApiError as error:
             if error.meta.status in {404, 405, 501}:

@@ -26,6 +26,6 @@ class Closing:
         try:
             self.close()
         except EsdedupError:
-            # Let the caller see the first error.
+            # Let the caller see the error that ended the `with` block.
             if error is None:
                 raise

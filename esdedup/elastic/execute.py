@@ -139,7 +139,7 @@ def execute(
 ) -> _Result:
     """Execute an operation; return its result.
 
-    `known` caches responses. `ask_owner` asks the owner of the forest; None if this process does not own it.
+    `known` caches responses. `ask_owner` asks the owner of the forest; None if another process is the owner.
     """
     refuse_inherited(client)
     client = _with_timeout(client)
@@ -163,7 +163,7 @@ async def execute_async(
     known: ServerCache | None = None,
     ask_owner: AskedAsync | None = None,
 ) -> _Result:
-    """Execute an operation as `execute` does, but in worker threads, since some operations compute a lot."""
+    """Execute an operation as `execute` does; compute in worker threads, since some operations take long."""
     refuse_inherited(client)
     client = _with_timeout(client)
     steps = _steps(client, requests, known, ask_owner)

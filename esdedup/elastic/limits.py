@@ -19,7 +19,7 @@ MAX_TERM_BYTES = 32_766
 
 MAX_JSON_DEPTH = 100
 """The maximum nesting of objects and lists in an article, far more than articles need. Elasticsearch parses
-1,000 levels, and refuses a whole bulk request that has a deeper update. Python can write about 900 levels."""
+1,000 levels, and refuses a whole bulk request with a deeper update. Python can write about 900 levels."""
 
 MAX_SHARDS = 1_024
 """The maximum number of shards in an index."""
@@ -42,7 +42,7 @@ class Limits:
     recent_nodes: int = 20_000
     # A key is frequent only if more nodes than this have it.
     frequent_nodes: int = 1_000
-    # Searching for this many finer keys, to avoid a frequent key, costs as much as reading one node.
+    # Reading one node of a frequent key costs as much as searching for this many finer keys (`terms_around`).
     finer_keys_per_node: int = 8
     # The maximum number of frequent keys that are remembered.
     remembered_keys: int = 100_000

@@ -56,7 +56,7 @@ def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
 _MAX_KEYWORD_CHARACTERS = 8_191
 # Types of fields in which words cannot be searched.
 _WITHOUT_WORDS = ORDERED | {"boolean", "ip", "binary", "scaled_float"}
-# Types of fields whose values are objects, while esdedup needs a single value, such as a source.
+# Types of fields whose values are objects; from a field such as the source, esdedup needs a single value.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
 _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
 

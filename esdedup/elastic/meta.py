@@ -165,7 +165,7 @@ class NextObject:
 
 
 def next_object(mapping: dict[str, Any]) -> NextObject | None:
-    """Return the object that a migration fills; None if there is no migration."""
+    """Return the object that a migration fills; None if no migration is in progress."""
     kept, types = meta_of(mapping).get("next", {}), {"dedup": str, "forest": str, "since_seq": int}
     is_read = isinstance(kept, dict) and {name: type(each) for name, each in kept.items()} == types
     return NextObject(**kept) if is_read else None

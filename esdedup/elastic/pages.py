@@ -1,7 +1,7 @@
 """Reads all hits of a search in pages, from one point in time.
 
-If the server restarts, a sorted search continues in another point in time, after its last hit. Later hits
-may then include documents that were written in the meantime.
+If the server restarts, a sorted search continues in another point in time, after the last hit read. Later
+hits may then include documents that were written since the search began.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from esdedup.errors import EsdedupError, ServerError, ServerUnavailable
 
 Hits = list[dict[str, Any]]
 
-# Give up after losing more points in time: the server seems to lose each one as soon as it is opened.
+# Give up after losing more than this many points in time, since the server seems to lose all of them.
 _MAX_LOSSES = 10
 _ARBITRARY_ORDER = ["_doc"]
 

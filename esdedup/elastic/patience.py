@@ -105,7 +105,7 @@ def _is_transient(error: BaseException) -> bool:
 
 
 def _is_busy(answer: elastic_transport.TransportApiResponse) -> bool:
-    """Return whether the server was too busy for a request, or for a search in it."""
+    """Return whether the server was too busy for a request, or for one of several searches in it."""
     if answer.meta.status in BUSY_STATUSES:
         return not is_blocked(answer.body)
     searches = answer.body.get("responses", ()) if isinstance(answer.body, dict) else ()

@@ -123,7 +123,7 @@ def settle(
 
 
 def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
-    """Yield queries for the articles that edits later than `number` may have changed."""
+    """Yield queries for the articles that edits with a higher number than `number` may have changed."""
     roots, texts = map(sorted, touched_since(edits.edits, number))
     for at in range(0, max(len(roots), len(texts)), _MAX_KEYS):
         some_roots, some_texts = roots[at : at + _MAX_KEYS], texts[at : at + _MAX_KEYS]
@@ -135,9 +135,9 @@ def _touched(fields: Fields, edits: Edits, number: int) -> Iterator[Query]:
 
 
 def touched_since(edits: Sequence[Edit], number: int) -> tuple[set[str], set[str]]:
-    """Return the roots and texts whose articles may have a different story after edits later than `number`.
+    """Return the roots and texts whose articles may have another story after the edits beyond `number`.
 
-    Merged stories are separated only by undoing an edit, so comparing the stories around each undo suffices.
+    Only an undo separates merged stories, so comparing the stories before and after each undo suffices.
     """
     later = edits[number:]
     stages = {number, len(edits)} | {
@@ -223,7 +223,7 @@ def story_values(story: str) -> dict[str, Any]:
 
 
 def refuse_unwritable(indices: Sequence[str]) -> Requests[None]:
-    """Raise if articles in these indices cannot be changed; tests this by updating a missing document."""
+    """Raise if articles in these indices cannot be updated, as an update of a missing document shows."""
     for index in indices:
         missing = {"_index": index, "_id": "~none", "routing": "~required, perhaps"}
         operations: list[Query] = [{"update": missing}, {"doc": {}}]

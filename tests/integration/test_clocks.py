@@ -157,7 +157,7 @@ def test_feeding_and_expiry_refuse_a_forest_ahead_of_time(
             Maintenance(es, forest=forest).expire,
         ):
             with pytest.raises(
-                ForestAhead, match="A repair with all its articles sets this time back"
+                ForestAhead, match="A repair with all of the forest's articles corrects this time"
             ) as raised:
                 use()
             assert raised.value.time_ms == ahead.time_ms

@@ -25,7 +25,7 @@ class ArticleNodes:
     """Reads nodes from the dedup objects of articles. Has the methods of `NodeSearch` that readers use."""
 
     def __init__(self, *, index: str, fields: Fields, profile: str, relation: Relation, aging: Aging) -> None:
-        """Read the articles in an index that have this profile; `profile` is its label."""
+        """Read only the articles in `index` that have the profile with the label `profile`."""
         self.relation = relation
         self._index = index
         self._fields = fields
@@ -59,7 +59,7 @@ class ArticleNodes:
         return found
 
     def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
-        """Return the known ones of these content hashes, by hash, each from its latest article."""
+        """Return a record of each known hash of `hashes`, by hash, from the latest article with that hash."""
         latest: dict[str, StoredHash] = {}
         for some in chunks(sorted(hashes), _MAX_CANDIDATES):
             of_hashes = {"terms": {f"{self._object}.page": list(some)}}

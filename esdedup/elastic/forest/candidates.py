@@ -3,7 +3,7 @@
 The same search finds content hashes, in their own documents or in the documents of nodes made from them.
 
 A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Near nodes that
-share a key of two blocks differ little in the other bits, so a few hundred finer keys find all of them
+share a key (two blocks of a simhash's bits) differ in few other bits, so a few hundred finer keys find them
 (`terms_around`). The search then requires the frequent key together with a finer key. A key is suspected to
 be frequent when a page of hits is full; frequent keys are remembered.
 """
@@ -27,7 +27,7 @@ from esdedup.neighbours.relation import Relation
 
 # How many times a search may start over because keys turn out to be frequent.
 _RESTARTS = 3
-# How many of a full page's most frequent keys are counted in the index.
+# How many keys, the most frequent in a full page of hits, are counted in the index.
 _SUSPECTS = 100
 
 _Clause = tuple[int, Query]
@@ -44,7 +44,7 @@ class _Targets:
     # The keys of minhashes and links. They are never frequent, since the number of nodes per key is limited
     # (`Agreement.max_postings`).
     exact_keys: list[str]
-    # Ids of nodes, which also find nodes that are not indexed under any key.
+    # Ids of nodes; a node that is not indexed under any key can only be found by its id.
     ids: list[str]
     # Content hashes.
     hashes: Sequence[str]

@@ -8,7 +8,7 @@ from esdedup.errors import ClockMismatch, ForestAhead
 from esdedup.forest.model import State
 from esdedup.times import DAY_MS, iso
 
-# Larger than usual corrections of a running clock, and much smaller than the tolerance of a day.
+# Larger than usual corrections of a running clock, and much smaller than a day, which `_compare` tolerates.
 _JUMP_MS = 60_000
 # Each of these may be a day ahead of the next one: the forest's time, the clock of the process that fed it,
 # the server's clock, this machine's clock.
@@ -43,7 +43,7 @@ class Clock:
             raise ForestAhead(
                 f"the time of the forest {self._index.name!r} is {iso(state.time_ms)}, and now is "
                 f"{iso(now_ms)}: the clock of a process that fed it was ahead, so live clusters seem to have "
-                "expired. A repair with all its articles sets this time back",
+                "expired. A repair with all of the forest's articles corrects this time",
                 forest=self._index.name,
                 time_ms=state.time_ms,
             )

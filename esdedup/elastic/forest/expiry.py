@@ -26,7 +26,7 @@ _IN_ORDER: dict[str, Query] = {"pages": EVERY_HASH, "leaves": _LEAVES, "roots": 
 
 
 class Expired(pydantic.BaseModel, frozen=True):
-    """Numbers of expired documents that were deleted, or would be."""
+    """Counts of the expired documents that were deleted or, in a count, would be deleted."""
 
     leaves: int = 0
     roots: int = 0
@@ -47,7 +47,7 @@ class Expired(pydantic.BaseModel, frozen=True):
 
 
 Living = Callable[[bytes, int], Sequence[bytes]]
-"""Given a log and the minimum `seen` of a live node, returns the log's live nodes and content hashes."""
+"""Given one document of a log and the minimum `seen` of a live node, returns the document's live records."""
 
 
 def count_expired(index: ForestIndex, aging: Aging) -> Expired:

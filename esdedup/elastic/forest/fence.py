@@ -16,7 +16,7 @@ from esdedup.errors import ServerUnavailable
 # Grace period for the previous owner's writes if the task API is unavailable.
 GRACE_S = 2.0
 _POLL_S = 0.05
-# The maximum number of attempts; each process that takes the forest at the same time may cost one more.
+# The maximum number of attempts; each other process that takes the forest at the same time may cost one.
 _MOVES = 20
 # Longer than the minute for which, by default, a write waits for its shard.
 _DRAIN_S = 120.0

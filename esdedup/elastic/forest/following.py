@@ -70,7 +70,7 @@ class LogCopy:
     def settle(self, *, live_since_ms: int | None = None) -> None:
         """Once all documents have been read, link the nodes to their roots, and drop expired nodes.
 
-        Documents may be added later. Without `live_since_ms`, their times decide which nodes have expired.
+        Documents may be added later. Without `live_since_ms`, the documents' times decide what has expired.
 
         Raises:
             ValueError: The nodes take too much memory.
@@ -118,7 +118,7 @@ log = logging.getLogger("esdedup")
 
 # How often to poll. Each poll refreshes the index, which makes the server write a small segment.
 _POLL_EVERY_S = 5.0
-# The pause after an error, before everything is read again; each further error doubles it, up to a maximum.
+# The pause after an error, before the whole log is read again. Each further error doubles it, to a maximum.
 _PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
 

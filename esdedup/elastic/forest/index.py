@@ -110,7 +110,7 @@ class ForestIndex:
         return cls(client, name=name, meta=found, limits=limits)
 
     def run(self, requests: Requests[_Result]) -> _Result:
-        """Execute an operation, such as one of `search`, and return its result."""
+        """Execute an operation, such as a method of `search` returns, and return its result."""
         return execute(self.client, requests)
 
     def status(self, *, latest_ms: int | None = None) -> ForestStatus:

@@ -1,7 +1,7 @@
 """Stores learned boilerplate in a forest's index, in documents with the changes that each batch made.
 
 A batch's changes are written after its nodes, in one or more documents. They are valid once the last of
-these documents exists. After a crash before that, the batch is repeated and filtered as before.
+these documents exists. If the owner crashes earlier, it repeats the batch, and filters it as before.
 """
 
 import base64
@@ -94,9 +94,9 @@ class LearnedLog:
         self.keep()
 
     def read(self, forest: str, found: Sequence[LearnedRecord]) -> None:
-        """Apply further records. Unless `keep` was called, the first of them is the last record, read again.
+        """Apply further records. Unless `keep` was called, `found` begins with the last known record.
 
-        The last record is first undone, since its documents may have grown.
+        That record is undone, then applied again, since its documents may have grown.
 
         Raises:
             ForestDamaged: A record does not follow its predecessor, or earlier documents are missing. In
@@ -125,9 +125,9 @@ class LearnedLog:
             self.boilerplate.keep()
 
     def add(self, changes: Changes) -> list[Document]:
-        """Return the documents to write for a batch: new documents, or the last one with the changes added.
+        """Return the documents to write for a batch: new ones, or the last document with the changes added.
 
-        The list is empty if the batch had no new page and completed no block.
+        The list is empty if the batch changed nothing that the documents store.
         """
         if changes.are_empty:
             return []
@@ -136,7 +136,7 @@ class LearnedLog:
         if last and last.size_bytes < _ENOUGH_BYTES:
             joined = last.changes.then(changes)
             documents = documents_of(joined, log=log, first=last.last)
-        # Extend the last document only if it has space for all: a crash between two writes must not spoil it.
+        # Extend the last document only if all changes fit: a crash between two writes must not damage it.
         if len(documents) == _ONE_AND_LAST:
             changes, first = joined, first - 1
             self._ends.pop()

@@ -262,7 +262,7 @@ class Lease:
             owner = None if found is None else found.owner
         now = owner or "its current owner is unknown"
         return ForestLost(
-            f"this process has lost the forest {self._forest!r} to another: {now}",
+            f"this process has lost the forest {self._forest!r} to another process: {now}",
             forest=self._forest,
             owner=owner,
         )
@@ -355,7 +355,7 @@ class Lease:
             answer = client.index(**self._target, id=LEASE_ID, document=document, **condition)
             version = unchanged(answer.body)
         except ConflictError:
-            # The client repeats a request whose response was lost; that conflicts with the first write.
+            # The client repeats a request whose response was lost; the second write conflicts with the first.
             found, version = self._read()
             if found is None or (found.token, found.epoch) != (claim.token, claim.epoch):
                 return False

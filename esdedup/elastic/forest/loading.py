@@ -106,6 +106,6 @@ class BackgroundLoader:
 
 
 def _load_also(nodes: Nodes, written: Sequence[bytes], live_since_ms: int) -> None:
-    # Leave out nodes that have expired since, as `gather` does.
+    # Leave out nodes that have expired in the meantime, as `gather` does.
     nodes.load(written, live_since_ms=live_since_ms)
     nodes.settle()

@@ -84,11 +84,11 @@ class LogDocuments:
         return self._last.number
 
     def begin_another(self) -> None:
-        """Begin another document, for example because the content of the last one is uncertain."""
+        """Begin another document, for example because the last document's content is uncertain."""
         self._last = LogDocument(self.number + 1)
 
     def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
-        """Return the document to write for a batch: a new document, or the last one with the batch added.
+        """Return the document to write for a batch: a new one, or the last document with the batch added.
 
         `log` contains the batch as entries of a log. Without `log`, each item of `packed` gets a full entry.
         """
@@ -171,7 +171,7 @@ class LogNodes:
         return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
 
     def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
-        """Return the known ones of these content hashes, by hash; of two records, the one seen later."""
+        """Return a record of each known hash of `hashes`, by hash; of two, the one with the later `seen`."""
         yield from self.update()
         found: dict[str, StoredHash] = {}
         for content_hash in hashes:
@@ -219,12 +219,12 @@ class LogNodes:
         return collections.Counter(node.root for node in leaves if node.seen_ms >= live_since_ms)
 
     def count_nodes(self) -> Requests[int]:
-        """Count all nodes, live or not."""
+        """Count all nodes, live or expired."""
         yield from self.update()
         return len(self._nodes)
 
     def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
-        """Count nodes of several kinds; arguments as for `NodeSearch.counts`."""
+        """Count the nodes of each kind; arguments as for `NodeSearch.counts`."""
         yield from self.update()
         trees = live = new = 0
         made: collections.Counter[int] = collections.Counter()

@@ -36,7 +36,7 @@ def gather(
 ) -> Requests[Nodes]:
     """Find the nodes that a batch needs: live near nodes, nodes of known content hashes, and all their roots.
 
-    If the relation counts leaves, also find the leaves of each root whose leaf count may decide. `recent` has
+    If the relation counts leaves, also find the leaves of contested roots, whose counts decide. `recent` has
     nodes and content hashes that a search may not show yet.
     """
     pack, live_since_ms = search.relation.core.pack, state.live_since_ms(aging)

@@ -35,7 +35,7 @@ class Meta:
     lookup: Lookup = "memory"
     # Whether a rebuild from articles is unfinished. Only that rebuild may use the forest.
     rebuilding: bool = False
-    # The name of the layout of the nodes' keys.
+    # The name of the `Layout` that the nodes' keys have.
     layout: str = NODES.name
 
     @classmethod
@@ -79,14 +79,14 @@ def read_meta(name: str) -> Requests[Meta | None]:
     found = mappings[name].get("_meta", {}).get("esdedup", {})
     if "format" not in found:
         raise ForestMismatch(
-            f"the index {name!r} is not a forest of esdedup; name another one", forest=name, supported=FORMAT
+            f"the index {name!r} is not a forest of esdedup; name a forest", forest=name, supported=FORMAT
         )
     rules = found.get("agreement")
     is_known = rules is None or rules.keys() == {field.name for field in dataclasses.fields(Agreement)}
     if (found["format"], found.get("layout")) != (FORMAT, NODES.name) or not is_known:
         raise ForestMismatch(
             f"the forest {name!r} was made by another version of esdedup (format {found['format']}, profile "
-            f"{found.get('profile')}; this one reads format {FORMAT}): `esdedup migrate` moves its articles "
+            f"{found.get('profile')}; this version reads {FORMAT}): `esdedup migrate` moves its articles "
             "to another forest",
             forest=name,
             found=found["format"],
@@ -120,8 +120,8 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
     refuse_incomplete(name, meta)
     if meta != Meta.of(profile, lookup=meta.lookup):
         raise ForestMismatch(
-            f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
-            f"{profile.label!r}: fingerprints of different profiles cannot be compared; "
+            f"the forest {name!r} was made with profile {meta.profile!r}, and the "
+            f"requested profile is {profile.label!r}: fingerprints of different profiles cannot be compared; "
             "name another forest, or move the articles to it with `esdedup migrate`",
             forest=name,
             found=meta.profile,

@@ -110,7 +110,7 @@ class NodeSearch:
         return found
 
     def hashes(self, hashes: Iterable[str]) -> Requests[dict[str, StoredHash]]:
-        """Read the known ones of these content hashes, by hash; of two records, the one seen later."""
+        """Read a record of each known hash of `hashes`, by hash; of two, the one with the later `seen`."""
         latest: dict[str, StoredHash] = {}
         for some in chunks(sorted(hashes), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
@@ -185,11 +185,11 @@ class NodeSearch:
             after = {"after": answer["roots"]["after_key"]}
 
     def count_nodes(self) -> Requests[int]:
-        """Count all nodes, live or not."""
+        """Count all nodes, live or expired."""
         return self.count(EVERY_NODE)
 
     def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
-        """Count nodes of several kinds.
+        """Count the nodes of each kind.
 
         Args:
             new_since_ms: The earliest time at which a new node was made; with NO_TIME, all nodes are new.
@@ -238,7 +238,7 @@ class NodeSearch:
                     misplaced.append(node)
 
     def extra_hashes(self) -> Iterator[list[tuple[Hit, StoredHash | None]]]:
-        """Yield lists of the documents of content hashes, each with its hash, or None if it is damaged."""
+        """Yield lists of the documents of content hashes, each with its record, or None if it is damaged."""
         for hits in self._all(EVERY_HASH, sort=["page"], versions=True, repeated=True):
             found = (stored_in(hit, self.relation) for hit in hits)
             yield [

@@ -60,7 +60,7 @@ def read_server_time(forest: str) -> Requests[int]:
 
 
 def read_ordered_since(forest: str) -> Requests[int]:
-    """Read the highest seq whose order is unreliable after a rebuild or repair; 0 if there is none."""
+    """Read the seq up to which the order of nodes is unreliable after a rebuild or repair, or 0."""
     stored = yield from _read(forest, REBUILT_ID)
     return stored.get("seq", 0)
 

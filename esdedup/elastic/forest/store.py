@@ -41,7 +41,7 @@ class ForestSize:
     hashes: int = 0
     # Memory of this process for nodes, content hashes and learned boilerplate.
     memory_bytes: int = 0
-    # The part of `memory_bytes` for learned boilerplate, which is all of it unless nodes are in memory.
+    # The part of `memory_bytes` for learned boilerplate. Equals `memory_bytes` unless nodes are in memory.
     learned_bytes: int = 0
     # Number of passages that are boilerplate.
     passages: int = 0

@@ -60,7 +60,7 @@ class ForestWriter(Closing):
         if is_inherited(self.index.client):
             return
         try:
-            # The future of a write reports its failure, so it is not raised here.
+            # The future of a failed write raises the error, so `close` does not.
             self.settle()
             # A lost forest has been reported already.
             if not self.lease.is_lost:
@@ -95,7 +95,7 @@ class ForestWriter(Closing):
     ) -> None:
         """Write the state, then the nodes and content hashes in order, then learned boilerplate.
 
-        Repeating a write changes nothing. After an error, part of it may have been written.
+        Repeating a write changes nothing. After an error, part of the data may have been written.
         """
         self.begin(packed, state=state, learned=learned).result()
 

@@ -1,6 +1,6 @@
 """Writes `data/characters.txt` and `data/references.txt`, the tables that are compiled into the crate.
 
-Fingerprints depend on them, so they are generated once and checked in. Run this script with the locked
+Fingerprints depend on the tables, so they are generated once and checked in. Run this script with the locked
 versions of unicodedata2, which has the tables of Unicode 18.0, and OpenCC:
 
 .venv/bin/python core/make_tables.py
@@ -198,7 +198,7 @@ def _invisible() -> dict[int, str]:
 
 @functools.cache
 def _replacements() -> dict[int, str]:
-    """Map characters that remain after case folding: variants of letters, and control characters."""
+    """Map traditional characters, variants of letters and control characters to their replacements."""
     table = _simplified()
     for each in CHARACTERS:
         if (spelled := _spelled(each)) != each:

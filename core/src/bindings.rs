@@ -1,5 +1,5 @@
-//! The extension module `esdedup._core`. It takes and returns strings and bytes, and releases the interpreter's lock
-//! while it works.
+//! The extension module `esdedup._core`. Its functions take and return strings and bytes, and release the
+//! interpreter's lock while they work.
 //!
 //! `esdedup/_core.pyi` documents the arguments and the result of each function.
 
@@ -139,7 +139,7 @@ impl Parsed {
 }
 
 impl Parsed {
-    /// Returns each text with flags for its omitted passages. `omitted` has a byte per passage, or is empty for none.
+    /// Returns each text with flags for its omitted passages. `omitted` has a byte per passage, or is empty.
     fn with_omitted(&self, omitted: &[u8]) -> PyResult<Vec<(&ParsedText, Vec<bool>)>> {
         let count: usize = self.texts.iter().map(|text| text.passages.len()).sum();
         if !omitted.is_empty() && omitted.len() != count {

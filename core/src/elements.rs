@@ -1,6 +1,6 @@
-//! Tracks which elements are open, and whether readers see their content. It implements the necessary part of "Tree
-//! construction" in html.spec.whatwg.org. If tags are misnested, an element ends where it does in a browser or
-//! earlier, because formatting elements are not reopened and no element stays open after its parent.
+//! Tracks which elements are open, and whether readers see their content. This module implements only the part of
+//! "Tree construction" (html.spec.whatwg.org) that this requires. A misnested element ends where it does in a browser
+//! or earlier, because formatting elements are not reopened and no element stays open after its parent.
 
 use std::sync::LazyLock;
 
@@ -22,15 +22,15 @@ const VOID: Traits = 64;
 const PREFORMATTED: Traits = 128;
 // The element ends an open paragraph.
 const ENDS_PARAGRAPH: Traits = 256;
-// Tags inside the element close no element outside of it, except for tags of table parts, which only a `TABLE_SCOPE`
-// stops.
+// A tag inside the element cannot close an element outside it. Tags of table parts can, unless the element is a
+// `TABLE_SCOPE`.
 const SCOPE: Traits = 512;
 const TABLE_SCOPE: Traits = 1024;
-// List items inside the element end no item outside of it.
+// A list item inside the element does not end a list item outside it.
 const LIST: Traits = 2048;
-// The element ends open graphics and formulas.
+// The element's tag closes open `svg` and `math` elements.
 const BREAKS_OUT: Traits = 4096;
-// The element is part of a graphic or formula, but contains HTML.
+// The element is part of an `svg` or `math` element, but contains HTML.
 const HTML_INSIDE: Traits = 8192;
 const HEADING: Traits = 16384;
 const TABLE: Traits = 32768;
@@ -76,7 +76,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// Returns the element with a name.
+    /// Returns the element with the given name.
     pub fn of(name: &str) -> Element {
         static KNOWN: LazyLock<Vec<(u128, Element)>> = LazyLock::new(|| {
             let named = |&(names, traits): &(&'static str, Traits)| {
@@ -125,7 +125,7 @@ pub struct Tag {
 #[derive(Clone, Copy, Default)]
 struct Open {
     element: Element,
-    // The name of the graphic or formula that contains the element; empty if there is none.
+    // The `svg` or `math` that contains the element, by name; empty if there is none.
     root: &'static str,
     is_hidden: bool,
     is_preformatted: bool,
@@ -159,7 +159,7 @@ impl Elements {
         self.top().element.has(ROW | GROUP | TABLE)
     }
 
-    /// Returns whether tags at the current position follow the grammar of graphics or formulas.
+    /// Returns whether tags at the current position are parsed as foreign content (SVG or MathML).
     pub fn are_foreign(&self) -> bool {
         !self.top().root.is_empty() && !self.top().element.has(HTML_INSIDE)
     }

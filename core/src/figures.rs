@@ -38,11 +38,11 @@ const BRACKET_CHARACTERS: usize = 24;
 const BETWEEN: [char; 8] = [':', '(', '.', '-', '+', '#', '量', '数'];
 const COUNTED: [char; 8] = ['次', '件', '条', '万', '回', '개', '건', '회'];
 
-/// The first character of a label, the label in normal form, and whether it is unambiguous: never used in prose.
+/// A label: its first character, its normal form, and whether it is unambiguous, that is, never used in prose.
 type Label = (u32, Vec<Point>, bool);
 
-/// The labels of asides: first reversed and sorted by their last character, then unchanged and sorted by their first
-/// character. The file groups them by meaning; `!` marks groups of unambiguous labels.
+/// The labels of asides, twice: reversed and sorted by their last character, then unchanged and sorted by their
+/// first. The file `asides.txt` groups labels by meaning; `!` marks groups of unambiguous labels.
 static BY_FIRST: LazyLock<[Vec<Label>; 2]> = LazyLock::new(|| {
     let lines = include_str!("../data/asides.txt").lines().filter_map(|line| line.split_once(": "));
     let labels = lines.flat_map(|(meaning, labels)| labels.split(", ").map(move |each| (each, meaning)));

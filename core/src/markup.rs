@@ -1,6 +1,6 @@
 //! Removes markup and hidden text from a raw text, and returns the text that readers see.
 //!
-//! It must not lose any text that a browser would show: otherwise an advertisement around a copied article could be
+//! No text that a browser would show may be lost: otherwise an advertisement around a copied article could be
 //! taken for that article. So tags end where they end in a browser. Hidden text is removed, unless it is most of the
 //! prose. A text without block-level tags is treated as plain text: line breaks, and text that only looks like a tag,
 //! are kept.
@@ -23,7 +23,7 @@ const MOST_BYTES_PER_CHARACTER: usize = 4;
 /// Returns at most `max_length + 1` characters of the visible text of a raw text. The rest of a long text is read
 /// only if the beginning contains hidden text.
 ///
-/// Call it only once per text: it turns `&lt;p&gt;` into the text `<p>`, which a second call would treat as a tag.
+/// Call this only once per text: `&lt;p&gt;` becomes the text `<p>`, which a second call would treat as a tag.
 pub fn visible_beginning(raw: &str, max_length: usize) -> Cow<'_, str> {
     let most = max_length.saturating_add(1);
     if !may_have_markup(raw) && !raw.contains(is_override) {

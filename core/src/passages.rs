@@ -5,8 +5,8 @@
 //! since they change from page to page, except in long sentences. All other numbers are figures: `Net 26.0 mln vs
 //! 24.1 mln`.
 //!
-//! Several adjacent rows, each with a label and a value, are treated as prose, unless they are counters, times of
-//! updates, or headlines, which rarely consist mostly of numbers.
+//! Adjacent rows, each with a label and a value, are treated as prose, unless they are counters, times of updates or
+//! headlines. Rows that consist mostly of numbers are rarely headlines.
 
 use crate::characters::{ALNUM, FULL_STOP, HARD_END, JOINER, NUMBER, Point, SPACE, WIDE, tables};
 use crate::endings::Ending;
@@ -15,7 +15,7 @@ use crate::runs::LONG_POWERS;
 use crate::sentences::Sentence;
 use crate::tokens::{Token, end_of_thousands};
 
-// Thai and Lao have no full stop, so a line in these scripts is prose if it has at least this many letters.
+// Thai and Lao, which have no full stop. A line in them is prose if it has at least LONG_LINE_LETTERS letters.
 const UNSTOPPED: std::ops::Range<u32> = 0x0e00..0x0f00;
 const LONG_LINE_LETTERS: usize = 40;
 // A long sentence has at least this many letters, more than "Posted 2026-11-22 07:30.".
@@ -202,7 +202,7 @@ fn are_few(points: &[Point], tokens: &[Token]) -> bool {
 }
 
 /// Returns whether adjacent rows are treated as prose: because of their numbers; because they are between two
-/// sentences of prose; or because at least three are next to one such sentence, and some have terms or numbers.
+/// sentences of prose; or because at least three rows, some with terms or numbers, are next to such a sentence.
 fn are_statements(rows: &[Option<Row>], adjacent_prose: usize) -> bool {
     let rows = || rows.iter().flatten();
     let count = |least: Content| rows().filter(|(_, content)| *content >= least).count();
@@ -235,7 +235,7 @@ const MOST_CHARACTERS: usize = 12;
 const YEAR_DIGITS: usize = 4;
 // The number of full stops in a date that is one number.
 const DATE_POINTS: usize = 2;
-// The length of a colon with two digits, of which a time has one or two: `07:30:59`.
+// The length of a colon and two digits; a time has one or two such parts: `07:30:59`.
 const TIME_LENGTH: usize = 3;
 const MOST_TIME_PARTS: usize = 2;
 const HOURS: [&str; 3] = ["am", "pm", "uhr"]; // words after an hour

@@ -12,7 +12,7 @@ const LONGEST_NAME: usize = 32;
 // The length of the longest name that needs no semicolon; text may follow such a name directly.
 const LONGEST_OPEN_NAME: usize = 6;
 const REPLACEMENT: char = '\u{fffd}';
-// The characters of the numbers from 0x80 on, which browsers read as Windows-1252.
+// The characters for the numbers 0x80 to 0x9f, which browsers read as Windows-1252.
 const WINDOWS: [char; 32] = [
     '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}',
     '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}',

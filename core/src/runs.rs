@@ -6,16 +6,16 @@ use std::collections::HashSet;
 use crate::hashing::{BASE, mixed};
 use crate::tokens::Token;
 
-/// The units of runs in a sketch: four East Asian characters, or two words.
+/// The length of a run in a sketch, in units: a word is two units, an East Asian character is one.
 pub const TEXT_UNITS: u8 = 4;
-/// The units of runs in a sentence. The runs are short, because short runs survive small edits best.
+/// The length of a run in a sentence. These runs are short, because short runs survive small edits best.
 pub const SENTENCE_UNITS: u8 = 2;
-/// The units of a long run; unrelated texts rarely share one.
+/// The length of a long run; unrelated texts rarely share one.
 const LONG_UNITS: u8 = 16;
 
-// A run has at most one token per unit. With constant factors, the processor can multiply in parallel.
+// A run has at most one token per unit. Precomputed powers let the processor multiply in parallel.
 const POWERS: [u64; TEXT_UNITS as usize] = powers();
-// A rolling window briefly holds one more token than a run.
+// A rolling window briefly holds one token more than a long run.
 pub const LONG_POWERS: [u64; LONG_UNITS as usize + 1] = powers();
 
 const fn powers<const COUNT: usize>() -> [u64; COUNT] {
@@ -67,8 +67,8 @@ pub fn long_runs(tokens: &[Token]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Returns the hashes of a text's figures, and of the pairs of consecutive figures, including a pair of the start
-/// and the first figure, and a pair of the last figure and the end. Repetitions of a value have different hashes.
+/// Returns the hashes of a text's figures, and of the pairs of consecutive figures. The first and the last figure
+/// also form pairs with the start and the end of the text. Repetitions of a value have different hashes.
 pub fn figures(tokens: &[Token]) -> [Vec<u64>; 2] {
     let figures = tokens.iter().filter(|token| token.is_number);
     let figures: Vec<u64> = figures.map(|token| token.hash).collect();

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::characters::{ASSIGNED, FIRST_WIDE, JOINER, NUMBER, Point, STOP, WIDE, WORD, tables};
 use crate::hashing::{BASE, mixed};
 
-/// The units of a word or number, which carries about as much meaning as two Chinese characters.
+/// The number of units in a word or number, which carries about as much meaning as two Chinese characters.
 pub const WORD_UNITS: u8 = 2;
 const THIRDS: u8 = 3;
 const FACTORS: usize = 64; // a power of two

@@ -37,7 +37,7 @@ impl Contexts {
         for (context, page) in found.contexts.iter_mut().zip(&row[SITE_COLUMNS..]) {
             context.page = if memory.window.has(*page) { *page } else { 0 };
         }
-        // Most passages were seen on only one page and have no row.
+        // Most passages were seen on only one page, and have no row in the table of contexts.
         if found.contexts.iter().all(|context| context.page == 0) {
             found.contexts[0].page = known.page();
         }
@@ -58,7 +58,7 @@ impl Contexts {
         found
     }
 
-    /// Returns whether the passage has a context that differs from a page with these marks.
+    /// Returns whether the passage has a context that differs from a page with the given marks.
     pub fn has_other(&self, marks: &Marks) -> bool {
         let own = marks_without(marks, self.hash);
         own[0] > 0 && self.contexts.iter().any(|context| context.page > 0 && !share(&own, &context.marks))
@@ -66,7 +66,7 @@ impl Contexts {
 
     /// Adds a page if it is a new context; the passage may then become boilerplate.
     ///
-    /// A version of an article that already has a context is not a new context.
+    /// Another version of an article that already has a context is not a new context.
     pub fn add(&mut self, number: u32, page: &Page) {
         let own = Context { page: number, marks: marks_without(&page.marks, self.hash), origin: page.origin };
         let is_same = |context: &Context| {

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use super::pages::{MARKS, Marks, mark_of};
 
 // Lists are omitted only if at least ENOUGH_LETTERS letters remain outside lists. If at least AMPLE_LETTERS letters
-// of prose remain, single passages that are not prose, except the last, are omitted too. Both numbers were chosen on
-// the labelled articles: see benchmarks/tried.md.
+// of prose remain, single passages that are not prose are omitted too, except the page's last passage. Both numbers
+// were chosen on the labelled articles: see benchmarks/tried.md.
 const ENOUGH_LETTERS: u64 = 100;
 const AMPLE_LETTERS: u64 = 200;
 // The remaining letters must be at least this share of the letters that are not boilerplate. Otherwise the list is
@@ -106,7 +106,7 @@ fn is_mostly_figures(passages: &[PagePassage]) -> bool {
     rows().count() >= LEAST_ROWS && letters(&mut rows()) >= TABLE_SHARE * letters(&mut passages.iter())
 }
 
-/// Returns the marks of a page: passages outside lists first, then the longest, then the earliest.
+/// Returns the marks of a page. Passages outside lists are preferred, then longer, then earlier passages.
 fn marks(passages: &[PagePassage], in_list: &[bool], is_boilerplate: impl Fn(&PagePassage) -> bool) -> Marks {
     let mut marks = [0; MARKS];
     for place in 0..MARKS {

@@ -1,7 +1,7 @@
 //! [`Learner`] processes pages in order: it decides which passages to omit, and learns from the pages.
 //!
-//! It learns from blocks of a fixed number of pages, and judges a page by the blocks before its own. So the division
-//! of pages into batches does not affect the result.
+//! The learner learns from blocks of a fixed number of pages, and judges a page by the blocks before the page's own
+//! block. So the division of pages into batches does not affect the result.
 
 use std::collections::HashSet;
 
@@ -65,11 +65,11 @@ const YOUNG_PAGES: u32 = 64;
 pub struct StepStart {
     /// The state of the memory.
     pub moment: Moment,
-    /// The number of pages in the block.
+    /// The number of pages in the current block.
     pub pages: usize,
-    /// The number of passages in the block.
+    /// The number of passages in the current block.
     pub passages: usize,
-    /// The length of `ended`.
+    /// The length of the learner's `ended`.
     pub ended: usize,
 }
 
@@ -235,7 +235,7 @@ impl Learner {
     /// new passages, begin with the first passage of an earlier page of the site, and have no new passages.
     ///
     /// A page that ends like an earlier page is a text with a new beginning, not a list. If the page that begins with
-    /// that first passage has the same article or title, this page is a version of it.
+    /// that first passage has the same article or title, the given page is a version of that page.
     fn older_items(&self, page: &IncomingPage, known: &[(u64, Known)], omitted: &[bool]) -> Option<usize> {
         let IncomingPage { origin, title, .. } = page;
         let (last, of_last) = last_unlearned(known).filter(|_| origin.site > 0)?;

@@ -188,7 +188,7 @@ pub fn may_be_notice(shared: f64, own: f64) -> bool {
     shared <= f64::max(LONGEST_NOTICE, MOST_SHARED * own)
 }
 
-/// Returns whether the block's page at `place` contains a passage with this mark.
+/// Returns whether the block's page at `place` contains a passage with the given mark.
 fn has_mark(taught: &[&Occurrence], place: u32, mark: u32) -> bool {
     let key = |passage: &&Occurrence| (mark_of(passage.hash), passage.place);
     taught.binary_search_by_key(&(mark, place), key).is_ok()

@@ -10,12 +10,12 @@ use super::site_pages::COLUMNS as SITE_COLUMNS;
 
 /// The number of contexts stored for a passage. With one more context, the passage becomes boilerplate of its site.
 pub const MOST_CONTEXTS: usize = 4;
-/// The number of columns for a passage that was seen again: first the columns of `SitePages`, then the pages of its
-/// contexts, 0 for an unused entry.
+/// The number of columns for a passage that was seen again: first the columns of `SitePages`, then one column for
+/// each context, with the number of its page (0 if unused).
 pub const CONTEXT_COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
 
-/// Tables with 64-bit keys. The first number of an entry is a page, which decides when the entry becomes outdated.
-/// Pages are numbered from 1, so this number is never 0.
+/// Tables with 64-bit keys. The first number of an entry is the number of a page, which decides when the entry
+/// becomes outdated. Pages are numbered from 1, so this number is never 0.
 #[derive(Default)]
 pub struct Memory {
     /// The number of the last page of the last block that ended.
@@ -24,7 +24,7 @@ pub struct Memory {
     pub window: Window,
     // The pages of both periods up to `last_learned`.
     pages: VecDeque<Page>,
-    /// Page numbers. The keys of a page are its own id and the ids of its first and last passages.
+    /// The numbers of pages. A page is found by its own id, and by the ids of its first and last passages.
     pub numbers: Periods<1>,
     /// By the hash of a site: the last page of the last block with pages of the site, and the site's page count.
     pub sites: Periods<2>,

@@ -5,7 +5,7 @@
 //! other passages; a page is a new context only if its marks differ from the marks of all earlier contexts. An
 //! edited version of a page removes a context. A passage also becomes boilerplate if it is on many pages of its
 //! site: see [`site_pages`]. Passages are hashed differently for each site, so boilerplate learned at one site has no
-//! effect at others.
+//! effect at other sites.
 //!
 //! The [`learner`] receives pages in order. For each page, [`judge`] decides which passages to omit, given the
 //! boilerplate known to [`memory`], and [`learning`] learns from blocks of pages. The changes made in one of

@@ -14,7 +14,7 @@ pub type OtherMarks = [u32; MARKS - 1];
 
 const ARTICLE_BITS: u32 = 32;
 
-/// Returns the mark of the passage with a hash. It is never 0, which means no mark.
+/// Returns the mark of the passage that has the given hash. A mark is never 0, which means no mark.
 #[inline]
 pub fn mark_of(hash: u64) -> u32 {
     ((hash >> 32) as u32).max(1)
@@ -51,7 +51,7 @@ pub struct Origin {
 
 impl Origin {
     /// Returns the local hash of a passage. It differs between sites, so that learning at one site has no effect at
-    /// others. All pages of unknown sites share their local hashes.
+    /// other sites. All pages of unknown sites share their local hashes.
     #[inline]
     pub fn local_hash(&self, hash: u64) -> u64 {
         if self.site == 0 { hash } else { mixed(hash ^ u64::from(self.site).wrapping_mul(BASE)) }
@@ -125,8 +125,8 @@ impl Known {
         self.0 >= LEARNED
     }
 
-    /// Returns the last page that was a new context of the passage. For boilerplate, returns a page of the period in
-    /// which the passage was last seen.
+    /// Returns the last page that was a new context of the passage. For boilerplate, returns some page of the
+    /// period (see `Window`) in which the passage was last seen.
     pub fn page(self) -> u32 {
         self.0 & !LEARNED
     }

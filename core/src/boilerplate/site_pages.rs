@@ -132,7 +132,7 @@ impl SitePages {
         articles.count_ones() >= FEW && (self.pages as i64 + 1) * MOST >= span
     }
 
-    /// Returns whether the passage is boilerplate of its site. `seen_on` are the pages added last.
+    /// Returns whether the passage is boilerplate of its site. `seen_on` has the pages added last.
     pub fn is_boilerplate(&self, seen_on: &[Sighting], pages_of_site: u32, least_bits: u32) -> bool {
         if self.site() == 0 {
             return false;

@@ -8,7 +8,7 @@ use super::learner::{Learner, StepStart};
 use super::memory::{Puts, Window};
 use super::pages::{Block, Occurrence, Page};
 
-// The maximum number of pages in a block in all earlier versions.
+// The largest number of pages that a block has had in any version.
 const MOST_BLOCK_PAGES: usize = 64;
 
 impl Learner {

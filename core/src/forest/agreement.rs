@@ -158,7 +158,7 @@ impl Agreement {
     fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_per_word: f64, longer: f64) -> bool {
         let [words, differ, others, more] = differences(sketches[0], sketches[1]);
         let units_per_word = 2.0 / runs_per_word;
-        // A name with an additional word makes the text longer wherever the name occurs, two to six times.
+        // A name with one more word lengthens the text wherever the name occurs, which is two to six times.
         let unexplained = (longer - 4.0 * more * units_per_word).abs();
         let least = if replaced > 0.0 { 1.0 } else { self.names };
         differ - more.abs() >= least
@@ -207,7 +207,7 @@ impl Agreement {
         if are_balanced(self.reissue_balance) {
             most_figures = most_figures.min(figures.0 * self.reissue_difference * smaller / own);
         }
-        // Adding 0.5 rounds the share.
+        // Adding 0.5 rounds the number of figures.
         let replaceable = f64::max(shorter / self.units_a_figure, figures.0 * self.figure_share + 0.5)
             .min(most_figures)
             .min(self.most_figures);
@@ -287,8 +287,8 @@ impl Relation for ByAgreement {
         if place < REPRESENTATIVES {
             return text.representatives[place];
         }
-        // The link, or the id if there is no link, as an exact key whose first bits are its term. A text without link
-        // and id repeats its first representative.
+        // The last place has the link, or the id if there is no link, as an exact key whose first bits are its term.
+        // A text without link and id repeats its first representative.
         let kind = usize::from(text.address(0) == 0);
         match text.address(kind) {
             0 => text.representatives[0],

@@ -1,5 +1,5 @@
-//! The content hashes that are remembered, here called hashes. Most are stored in the node that they created; all
-//! others are called extra hashes and have separate entries.
+//! The content hashes that are remembered, here called hashes. Most hashes are stored in the node that they
+//! created; the other hashes, called extra hashes, have separate entries.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -132,7 +132,7 @@ impl ContentHashes {
     }
 }
 
-/// Returns the id and the state of a hash, by its number in the table.
+/// Returns the hash that has the given number in the table, and its state.
 fn read(extra: &Chunks<Extra>, number: u32, of_row: impl Fn(u32) -> (u64, i64)) -> (u64, HashState) {
     if number & EXTRA == 0 {
         let (hash, seen_ms) = of_row(number);

@@ -19,7 +19,7 @@ pub struct Matches {
     pub linked: Vec<u32>,
     /// Rows with the same address, near or not, except equal rows.
     pub versions: Vec<u32>,
-    /// Distinct pairs of the place of a representative in the searched signature and a row indexed under its value.
+    /// Distinct pairs: a representative's place in the searched signature, and a row indexed under its value.
     pub postings: Vec<(usize, u32)>,
     numbers: Vec<u32>,
 }

@@ -137,7 +137,7 @@ impl<R: Relation> Nodes<R> {
 
     /// Creates a node for the newcomer: a leaf, or a root.
     fn make(&mut self, new: &Newcomer<R::Signature>) -> (Kind, u32) {
-        // Law 3: the newcomer may join a tree as a version of a live node there, or else through a live node near it.
+        // Law 3: the newcomer may join a tree as a version of a live node there, or otherwise through a near live node.
         let mut roots = self.roots_of_versions(new);
         if roots.is_empty() {
             roots = self.roots_near(new);
@@ -192,8 +192,8 @@ impl<R: Relation> Nodes<R> {
         live.sort_unstable_by_key(|row| self.node(*row).seq);
         let (mut versions, mut needed): (Vec<u32>, usize) = (Vec::new(), 0);
         for (number, row) in live.iter().enumerate().rev() {
-            // Beyond `max_postings`, the address is a frequent key, so the search may have missed versions. If both
-            // nodes have the same root, versions between them may have expired.
+            // Beyond `max_postings`, the address is a frequent key, so the search may have missed versions. If two
+            // nodes have the same root, versions between the nodes may have expired.
             let follows = |later: &u32| {
                 number + 1 >= self.index.relation.max_postings()
                     || self.node(*later).root == self.node(*row).root
@@ -223,7 +223,7 @@ impl<R: Relation> Nodes<R> {
         let may_join = |tree: &&[(u32, u32)]| {
             let ways = relation.ways_to(new.signature, self.index.signature(tree[0].0)) & !BY_ADDRESS;
             let allows = |row: u32| ways & relation.ways_by(new.signature, self.index.signature(row)) != 0;
-            // All near members allow `BY_ROOT`, so they need no comparison.
+            // All near members allow `BY_ROOT`, so no member is compared.
             ways & BY_ROOT != 0 || ways != 0 && tree.iter().any(|(_, row)| allows(*row))
         };
         members.chunk_by(|one, other| one.0 == other.0).filter(may_join).map(|tree| tree[0].0).collect()

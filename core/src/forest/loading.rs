@@ -21,7 +21,7 @@ pub struct Loader {
     rows: HashMap<Id, u32>,
     // The rows of leaves, with the ids of their roots.
     leaves: Vec<(u32, Id)>,
-    // The rows of nodes that were loaded before or reuse a row, with the root in the latest record.
+    // The rows of nodes that were loaded before or reuse a row, with the root's id in the latest record.
     reloaded: BTreeMap<u32, Id>,
     hashes: Vec<(u64, Option<Id>, i64)>,
 }
@@ -130,8 +130,8 @@ impl Loader {
                 self.load_node(forest, root_id, signature, node)
             });
             // In a damaged forest a root may be a leaf of another tree, or may have expired before its leaf.
-            forest.hang(root, root);
-            forest.hang(row, root);
+            forest.set_root(root, root);
+            forest.set_root(row, root);
             forest.raise_seen(root, leaf.seen_ms);
         }
         for (hash, node, seen_ms) in std::mem::take(&mut self.hashes) {

@@ -60,7 +60,7 @@ struct Step {
     contested: Vec<u32>,
 }
 
-/// The nodes and content hashes of a forest. When the id of an expired node arrives again, it gets a new row.
+/// The nodes and content hashes of a forest. When an expired node's id arrives again, the new node gets another row.
 pub struct Nodes<R: Relation> {
     /// How long nodes and hashes live.
     pub aging: Aging,
@@ -75,7 +75,7 @@ pub struct Nodes<R: Relation> {
     // The rows of nodes that can be found only by id, because they have no keys or have a name. If several such nodes
     // have the same id, the entry has the row of the node added last.
     by_id: HashMap<Id, u32>,
-    // By row: ids that do not follow from the signature, for example of a root recreated with a leaf's signature.
+    // By row: ids that do not follow from the signature, such as the id of a root recreated from a leaf.
     names: HashMap<u32, Id>,
     // By the row of a root; few roots have links.
     links: HashMap<u32, Links>,
@@ -193,7 +193,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Makes the node in `row` a leaf of `root`, or a root if `root` is `row`.
-    pub fn hang(&mut self, row: u32, root: u32) {
+    pub fn set_root(&mut self, row: u32, root: u32) {
         if R::COUNTS_LEAVES && self.node(row).root != root {
             self.trees.remove(row);
             self.trees.add(row, root);

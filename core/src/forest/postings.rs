@@ -15,7 +15,7 @@ const SLOTS: usize = 9;
 // The number of lines in a page, which is the unit of allocation. All lists in a page have the same size; an empty
 // page may be used for another size.
 const PAGE: usize = 256;
-// Longer lists are allocated individually.
+// Lists with more lines are allocated individually.
 const MOST_LINES: usize = 64;
 const SIZES: usize = sizes().0;
 // PER_PAGE: how many lists of each size fit in a page. SIZE_OF: the size of a list, by its number of lines.

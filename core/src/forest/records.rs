@@ -151,7 +151,7 @@ impl<S: Pod> Record<S> {
     }
 }
 
-/// Returns an id as documents write it.
+/// Returns an id in hexadecimal, as in documents.
 pub fn hex<R: Relation>(id: Id) -> String {
     format!("{id:0digits$x}", digits = 2 * R::ID_BYTES)
 }

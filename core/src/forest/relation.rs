@@ -41,7 +41,7 @@ pub trait Relation: Send + 'static {
     fn are_equal(one: &Self::Signature, other: &Self::Signature) -> bool;
     /// Returns the representative at a place below `PLACES`, which may also be an address.
     fn representative(signature: &Self::Signature, place: usize) -> u64;
-    /// Returns a bit for each representative that a node is indexed under, the lowest for the first.
+    /// Returns a bit for each representative that a node is indexed under; the first has the lowest bit.
     fn indexed(signature: &Self::Signature) -> u16;
     /// Returns the signature with the given `indexed` bits.
     fn with_indexed(signature: Self::Signature, indexed: u16) -> Self::Signature;

@@ -24,7 +24,7 @@ LONG = "and a text that is long enough to be told from others"
 
 
 class Result:
-    """The exit code and the output with which the command ended."""
+    """The exit code and the output of a command."""
 
     def __init__(self, code: int, out: bytes, err: bytes) -> None:
         self.code, self.out, self.err = code, out.decode(), err.decode()
@@ -118,7 +118,6 @@ _ARGUMENTS_OF_CHROMIUM = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless browser."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("no chromium: on Debian, apt install chromium")

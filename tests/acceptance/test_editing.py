@@ -19,6 +19,7 @@ WORDS = {"en": ("Merge both stories", "Undo edit 1"), "zh": ("合并两组", "�
 
 @pytest.fixture(scope="module")
 def desk(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
+    """Pages of an index whose stories a named editor may edit."""
     with new_names(es) as name:
         index, forest = name("desk"), name("desk-forest")
         with Dedup(es, forest=forest) as dedup:

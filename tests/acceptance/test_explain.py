@@ -28,7 +28,7 @@ SENTENCES = [
     for draw in [Random(32)]
     for number in range(60)
 ]
-# All these texts are near SECOND. THIRD is not near FIRST, but may join the cluster of FIRST; FOURTH may not.
+# SECOND is near every other text. THIRD, unlike FOURTH, may join FIRST's cluster, but is not near FIRST.
 FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 3, 4, 7))
 
 
@@ -240,7 +240,7 @@ def test_clusters_that_contradict_the_comparison_are_explained(
 
 
 PAGE = "https://news.example/2026/11/ferry"
-# Each has most of the previous version; v3 has half of v1. Neither v2 nor v3 resembles v1 enough to be near.
+# Each version keeps most of the previous one, and v3 half of v1. Neither v2 nor v3 is near v1 otherwise.
 VERSIONS = [" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 9)]
 
 

@@ -1,4 +1,4 @@
-"""Features of all pages in a real browser: language, keys, times, live news, accessibility."""
+"""Features of all pages in a real browser: language, keys, times, new articles, accessibility."""
 
 import re
 import urllib.parse

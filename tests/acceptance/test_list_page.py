@@ -236,7 +236,7 @@ def test_a_time_range_narrows_the_list(site: Site, visitor: Visitor) -> None:
     assert 0 < inside < len(times)
     assert visitor.totals[1] == inside
     visitor.unfold("folded")
-    # The form keeps the hours, even in the other layout.
+    # The form keeps the times of day, also after switching to the compact list.
     assert page.locator("[name=until_time]").input_value() == until[11:16]
     visitor.follow(".totals a")
     assert visitor.parameters["since"] == [since[:16]]
@@ -257,7 +257,7 @@ def test_languages_and_other_fields_narrow_the_list(site: Site, visitor: Visitor
     assert visitor.says("Language: Chinese", "语言: 中文") in page.locator(".narrowings").inner_text()
 
 
-def test_a_bar_of_the_histogram_narrows_the_period(site: Site, visitor: Visitor) -> None:
+def test_a_bar_of_the_histogram_narrows_the_list(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
     visitor.unfold("over-time")
@@ -265,7 +265,7 @@ def test_a_bar_of_the_histogram_narrows_the_period(site: Site, visitor: Visitor)
     assert bars.count() > 5
     label = bars.nth(2).text_content() or ""
     counted = int(re.findall(r"(\d+) (?:article|篇)", label)[0])
-    # Each bar is large enough for a finger.
+    # Each bar is large enough to tap.
     for box in (bar.bounding_box() for bar in bars.all()):
         assert box is not None
         assert min(box["width"], box["height"]) >= 24

@@ -45,11 +45,13 @@ def test_cluster_writes_a_root_for_each_article(run: Run, corpus: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("is_first", "links"), [(False, ("excerpt", "part_of")), (True, ("story", "has_part"))]
+    ("excerpt_first", "links"), [(False, ("excerpt", "part_of")), (True, ("story", "has_part"))]
 )
-def test_the_later_of_story_and_excerpt_is_linked(run: Run, is_first: bool, links: tuple[str, str]) -> None:
+def test_the_later_of_story_and_excerpt_is_linked(
+    run: Run, excerpt_first: bool, links: tuple[str, str]
+) -> None:
     story, _, excerpt, *_ = excerpts.articles()
-    fed = [excerpt, story] if is_first else [story, excerpt]
+    fed = [excerpt, story] if excerpt_first else [story, excerpt]
     text = "".join(json.dumps({"id": each["_id"], "text": each["text"]}) + "\n" for each in fed)
     first, later = map(json.loads, run("cluster", "-", stdin=text.encode()).out.splitlines())
     assert (later["id"], first["part_of"], first["has_part"]) == (links[0], None, None)

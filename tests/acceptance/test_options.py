@@ -16,7 +16,7 @@ STORY = (
     f"{LONG} of a ferry line between the two largest islands of the north, which opens on monday after years "
     "of dispute about its harbour, its noise, and who should pay for the ice that closes it every winter"
 )
-# Three near copies of a text, from two sources on three days, and another text.
+# Three near-duplicates, from two sources and on three days, and an unrelated article.
 ARTICLES = [
     {"key": "a", "head": "ferry", "body": STORY, "day": "2026-01-01", "by": "North", "desk": "sea"},
     {

@@ -141,7 +141,7 @@ def test_explain_uses_the_signatures_that_determined_the_roots(online: Run, fed:
         [f"{MENU}\n\n{MAIL}", RIGHTS],
         [VALLEY_RIGHTS],
     )
-    # Signatures computed now would be equal. According to the stored ones, the later article is an excerpt.
+    # Signatures computed now would be equal. By the stored signatures, the later article is an excerpt.
     assert (found["outcome"], found["same_cluster"], compared["rule"]) == ("together", True, "excerpt")
     assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
     people = online("explain", "early", "late", *options).out
@@ -163,7 +163,7 @@ def test_pages_are_indexed_whole_if_boilerplate_is_kept(
 
 
 def test_articles_with_boilerplate_are_counted(online: Run, run: Run, es: Elasticsearch) -> None:
-    """Every command reports the same numbers."""
+    """The commands `cluster`, `index` and `adopt` report the same numbers."""
     articles = list(pages(120))
     given = lines(*articles)
     summary = run("cluster", "-", stdin=given).err

@@ -47,7 +47,7 @@ class _Elasticsearch(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the base class calls it by this name
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Do not log requests."""
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_the_sidecar_serves_tls(elasticsearch: str, tmp_path: Path) -> None:
             http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=trusting)
         ) as connection:
             assert get(connection, "/healthz")[0] == 200
-        # The library accepts the certificate only if `trusting` names it. The response is 503, because
+        # The library accepts the certificate only if `trusting` is its file. The response is 503, because
         # this sidecar owns no forest.
         url = f"https://{host}:{port}"
         with pytest.raises(SidecarUnavailable, match="503 "):

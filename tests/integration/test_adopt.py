@@ -180,7 +180,7 @@ def test_a_template_that_matches_other_indices_stays_unchanged(
         assert Adoption(es, index, fields=OWN).templates == (f"{name}-esdedup",)
         Dedup(es, fields=OWN).setup_template(f"{name}-esdedup")
         assert Dedup(es).require_ready(later) == OWN
-        # The default forest counts as one of the other indices, too.
+        # A template whose pattern matches the default forest applies to other indices, too.
         es.indices.delete(index=other)
         es.indices.put_index_template(name=name, index_patterns=[index, "*dedup-fores*"], priority=5)
         assert Adoption(es, index, fields=OWN).templates == ()
@@ -407,7 +407,7 @@ def adopted_into_copies(es: Elasticsearch, index: str, forest: str) -> tuple[Ado
         return adoption, adoption.swap()
 
 
-def test_copies_that_have_the_aliases_stay_unchanged(
+def test_repeated_adoption_leaves_the_aliases_of_copies_unchanged(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     day, forest = index_name("day"), index_name("forest")
@@ -419,7 +419,7 @@ def test_copies_that_have_the_aliases_stay_unchanged(
     read_only(es, day, ARTICLES[:30], aliases=aliases)
     _, moved = adopted_into_copies(es, f"{day}-all", forest)
     assert moved == 3
-    # Adopt again by the alias, which now only the copy has; by the index; and by a pattern that matches both.
+    # Adopt the alias again, which only the copy has now, then the index, then a pattern that matches both.
     for name in (f"{day}-all", day, f"{day}*"):
         adoption, moved = adopted_into_copies(es, name, forest)
         assert (adoption.summary.read, moved) == (0, 0)
@@ -498,7 +498,7 @@ def test_articles_sharing_an_id_are_distinguished(es: Elasticsearch, index_name:
         es.indices.delete(index=both)
 
 
-def test_an_update_does_not_recreate_a_deleted_index(es: Elasticsearch, index_name: Names) -> None:
+def test_writes_do_not_recreate_a_deleted_index(es: Elasticsearch, index_name: Names) -> None:
     gone = index_name("gone")
     update = {"_op_type": "update", "_source": {"doc": {}}, "if_seq_no": 0, "if_primary_term": 1}
     for action in (update, {"_op_type": "create", "_source": {}}):

@@ -1,4 +1,4 @@
-"""Features of `/api/v1` for front ends: entity tags, compression, CORS, fields, problems, OpenAPI."""
+"""Features of `/api/v1` for front ends: entity tags, compression, CORS, requested fields, errors, OpenAPI."""
 
 import asyncio
 import gzip
@@ -28,7 +28,7 @@ CROSS_SITE = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}
 
 @pytest.fixture(scope="module")
 def index(es: Elasticsearch) -> Iterator[str]:
-    """An index of articles with further fields, one of which is an object, and one very long."""
+    """An index of articles with additional fields: an object, a list, and a very long string."""
     index = f"test-api-articles-{secrets.token_hex(4)}"
     forest = index.replace("articles", "forest")
     with Dedup(es, forest=forest) as dedup:

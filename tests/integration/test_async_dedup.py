@@ -1,4 +1,4 @@
-"""`AsyncDedup` behaves like `Dedup`, but in programs with an event loop."""
+"""`AsyncDedup` gives the same results as `Dedup`, without blocking the event loop."""
 
 import asyncio
 import inspect

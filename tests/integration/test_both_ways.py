@@ -91,7 +91,7 @@ def test_maintenance_describes_a_node_of_the_forest(
     assert maintenance.node("no id") is None
 
 
-def test_the_recipe_finds_near_texts_by_their_bands_alone(
+def test_the_documented_query_finds_near_texts_by_bands(
     es: Elasticsearch, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
 ) -> None:
     shown = RECIPE.search((ROOT / "docs/queries.md").read_text())
@@ -136,7 +136,7 @@ QUERY = {"match": {"text": "ferry"}}
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-    """The error that a method raised, for comparison with the error of the other reader."""
+    """The error that a method of one reader raised, to be compared with the other reader's error."""
 
     kind: type[EsdedupError]
     message: str

@@ -131,7 +131,7 @@ def test_a_slightly_future_date_does_not_block_other_processes(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-def test_feeding_and_expiry_refuse_a_forest_ahead_of_time(
+def test_feeding_and_expiry_refuse_a_forest_in_the_future(
     es: Elasticsearch,
     fed: tuple[str, str],
     trusting: Callable[[bool], None],
@@ -216,7 +216,7 @@ def test_a_repair_sets_the_forests_time_back(
     assert {root for root, other in named if root != other} <= {again[each["_id"]] for each in SECOND}
 
 
-def test_a_rebuild_does_not_keep_the_wrong_year(
+def test_a_rebuild_does_not_keep_wrong_times(
     es: Elasticsearch, index_name: Names, trusting: Callable[[bool], None]
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
@@ -233,7 +233,7 @@ def test_a_rebuild_does_not_keep_the_wrong_year(
     maintenance.rebuild([index], replace=True)
     assert state(es, forest).time_ms <= now_ms, iso(state(es, forest).time_ms)
     assert roots(es, index) == before
-    # A text that arrived again in the wrong year has two live roots now.
+    # A text that arrived again while the clock was wrong has two live roots now.
     assert {each.kind for each in maintenance.verify([index])} == {ViolationKind.NEAR_ROOTS}
     maintenance.repair([index])
     assert list(maintenance.verify([index])) == []
@@ -321,7 +321,7 @@ def test_no_root_is_deleted_before_its_leaves(
     stays = f"b{1:015x}"
 
     def between(request: Sent, send: Send) -> Answer:
-        """Write one of the leaves after expiry has found it."""
+        """Write the leaf `stays` after expiry has selected it for deletion."""
         if b'{"delete"' in request.body and stays.encode() in request.body:
             write(es, index.name, nodes(es, index.name)[stays])
         return send()

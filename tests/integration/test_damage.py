@@ -83,7 +83,7 @@ def wrong_keys(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
         es.index(index=forest, id=node.id, document=document(es, forest, node) | {"keys": keys}, refresh=True)
 
 
-def wrong_mark(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+def wrong_leaf_flag(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     body = document(es, forest, tree.leaf) | {"leaf": False}
     es.index(index=forest, id=tree.leaf.id, document=body, refresh=True)
 
@@ -97,10 +97,10 @@ def without(name: str) -> Damage:
     return damage
 
 
-no_number, no_root, no_content = without("seq"), without("root"), without("packed")
+no_seq, no_root, no_packed = without("seq"), without("root"), without("packed")
 
 
-def no_hex(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+def id_not_hex(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     es.index(index=forest, id="what is this", document=document(es, forest, tree.leaf), refresh=True)
 
 
@@ -141,7 +141,7 @@ def hash_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree)
     write(es, forest, without, tree.other._replace(content_hash=tree.leaf.content_hash))
 
 
-# The kinds of violations that may be reported for each damage.
+# In each table: the kinds of violations that may be reported for each kind of damage.
 NODES_GONE: Damages = {
     root_gone: {
         *(ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE),
@@ -149,8 +149,8 @@ NODES_GONE: Damages = {
         ViolationKind.STRAY_PAGE,
     },
     leaf_gone: {ViolationKind.NODE_GONE},
-    no_content: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
-    no_hex: {ViolationKind.DAMAGED_NODE},
+    no_packed: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
+    id_not_hex: {ViolationKind.DAMAGED_NODE},
 }
 NODES_CHANGED: Damages = {
     root_seen_too_low: {ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.NODE_BEHIND},
@@ -159,8 +159,8 @@ NODES_CHANGED: Damages = {
         *(ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND)
     },
     wrong_keys: {ViolationKind.UNFINDABLE},
-    wrong_mark: {ViolationKind.UNFINDABLE},
-    no_number: {ViolationKind.UNFINDABLE},
+    wrong_leaf_flag: {ViolationKind.UNFINDABLE},
+    no_seq: {ViolationKind.UNFINDABLE},
     no_root: {ViolationKind.UNFINDABLE},
 }
 TREES_AND_HASHES: Damages = {
@@ -180,7 +180,7 @@ ONE_OF_EACH: Damages = {
 
 
 # Damage that is possible only if each node has its own document.
-DOCUMENT_DAMAGE = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
+DOCUMENT_DAMAGE = {wrong_keys, wrong_leaf_flag, no_seq, no_root, no_packed, id_not_hex}
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,11 @@ def test_damage_is_found_and_repaired(
         damages = {damage: shown for damage, shown in damages.items() if damage not in DOCUMENT_DAMAGE}
     before, hashes_before, found = roots(es, index), hashes(es, forest), nodes(es, forest)
     # The damage done to each node, content hash or article, by its id.
-    damage_of: dict[str, Damage] = {"what is this": no_hex}
+    damage_of: dict[str, Damage] = {"what is this": id_not_hex}
     for damage, tree in zip(damages, trees(found), strict=False):
         damage(es, index, forest, tree)
         damage_of |= dict.fromkeys([tree.root.id, tree.other.id], damage)
-    assert len(set(damage_of.values()) | {no_hex}) == len({*damages, no_hex})
+    assert len(set(damage_of.values()) | {id_not_hex}) == len({*damages, id_not_hex})
     damage_of |= {node.id: damage_of[node.root] for node in found.values() if node.root in damage_of}
     damage_of |= {f"page-{n:016x}": damage_of[node] for n, node, _ in hashes_before if node in damage_of}
     damage_of |= {article: damage_of[root] for article, root in before.items() if root in damage_of}
@@ -259,7 +259,7 @@ def hash_without_its_node(es: Elasticsearch, forest: str, bare: StoredHash, othe
 def test_damaged_hashes_without_a_fingerprint_are_repaired(
     es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
-    """Each kind of damage is done to two content hashes, one of which belongs to a short text."""
+    """Each kind of damage is done to two content hashes, one of a text too short for a fingerprint."""
     damages = {
         "Ok": bare_hash_missing,
         "No": bare_hash_damaged,
@@ -299,11 +299,11 @@ def test_invalid_records_do_not_prevent_a_repair(es: Elasticsearch, fed: tuple[s
     tree = next(trees(nodes(es, forest)))
     leaf_gone(es, index, forest, tree)
     others = (name for name, root in roots(es, index).items() if root not in (tree.root.id, tree.other.id))
-    no_hex, bad_root, other_profile, wrong_bands, outdated = itertools.islice(others, 5)
+    bad_fingerprint, bad_root, other_profile, wrong_bands, outdated = itertools.islice(others, 5)
     # An update merges objects, so fields of the earlier text stay unless they are set to null.
     lone = "~" + es.get(index=index, id=outdated)["_source"]["dedup"]["root"]
     for article, change in {
-        no_hex: {"fingerprint": "no hex"},
+        bad_fingerprint: {"fingerprint": "not hex"},
         bad_root: {"root": "what is this"},
         other_profile: {"profile": "keywords-4"},
         wrong_bands: {"bands": ["000000000"]},
@@ -312,7 +312,7 @@ def test_invalid_records_do_not_prevent_a_repair(es: Elasticsearch, fed: tuple[s
         es.update(index=index, id=article, doc={"dedup": change}, refresh=True)
     es.index(index=index, id="plain", document={"text": "没有经过任何处理的文章"}, refresh=True)
     beyond_repair = {
-        (ViolationKind.INVALID_RECORD, no_hex),
+        (ViolationKind.INVALID_RECORD, bad_fingerprint),
         (ViolationKind.INVALID_RECORD, bad_root),
         (ViolationKind.OTHER_PROFILE, other_profile),
         (ViolationKind.WRONG_BANDS, wrong_bands),
@@ -373,7 +373,7 @@ def test_wrongly_typed_values_break_neither_reading_nor_maintenance(
         "root": [5],
         "seq": [[1, 2]],
         "fingerprint": ["", ["a", "b"]],
-        "page": ["", "no hex", ["a", "b"]],
+        "page": ["", "not hex", ["a", "b"]],
         "signature": ["", base64.b64encode(bytes(8)).decode()],
     }
     values = [(name, value) for name, values in odd.items() for value in values]

@@ -86,7 +86,7 @@ def test_pages_mark_implausible_dates(elasticsearch_url: str, index: str) -> Non
     assert shown.status == 200
     # The dates in 2099 and 1970 are marked.
     assert shown.body.count(">unlikely date</span>; arrived") == 2
-    # If no article is found for a period, the page explains how unlikely dates are treated.
+    # If no article is found for a range of dates, the page explains how unlikely dates are treated.
     nothing = request(elasticsearch_url, index, "/", until="1990-01-01").body
     assert "unlikely date is found by the time of its arrival" in nothing
     listed = request(elasticsearch_url, index, "/api/v1/list", dedup="false", sort="newest").json["rows"]

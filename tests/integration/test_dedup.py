@@ -87,7 +87,7 @@ def test_backfill_takes_time_from_the_articles(es: Elasticsearch, index_name: Na
     assert [kind for kind, _ in kinds][2:] == ["new_root", "new_root"]
 
 
-def test_one_of_several_servers_is_enough(elasticsearch_url: str) -> None:
+def test_one_reachable_server_of_several_is_enough(elasticsearch_url: str) -> None:
     with connect(f"http://127.0.0.1:9, {elasticsearch_url}") as client:
         assert len(client.transport.node_pool.all()) == 2
         for _ in range(4):
@@ -115,7 +115,7 @@ def test_an_unreachable_server_is_reported(index_name: Names) -> None:
         {"most_plausible_leaves": 1_000},
     ],
 )
-def test_values_out_of_range_are_refused(parameters: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(SettingError):
         Dedup(Elasticsearch("http://127.0.0.1:9"), **parameters)
 

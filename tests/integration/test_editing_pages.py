@@ -119,7 +119,7 @@ def test_json_edits_may_name_many_articles_with_indices(pages: Pages) -> None:
     assert set(pages.stories().values()) == {before[one]}
 
 
-def test_the_index_distinguishes_edited_articles_with_equal_ids(pages: Pages) -> None:
+def test_edits_distinguish_articles_with_equal_ids_by_index(pages: Pages) -> None:
     older, newer = pages.index, f"{pages.index}-newer"
     with Dedup(pages.es, forest=pages.forest) as dedup:
         dedup.setup(newer, editorial=True)

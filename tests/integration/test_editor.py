@@ -39,7 +39,7 @@ KINDS: tuple[EditKind | Literal["feed"], ...] = ("merge", "merge", "split", "mov
 
 @dataclasses.dataclass(frozen=True)
 class Newsroom:
-    """An index with some articles that may be edited, with its feeder and editor."""
+    """An index whose stories may be edited, with its feeder and editor."""
 
     es: Elasticsearch
     index: str
@@ -78,7 +78,7 @@ def newsroom(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[News
 
 
 class Model:
-    """A model that always applies all edits to all articles."""
+    """A model that recomputes every story from the history of edits."""
 
     def __init__(self) -> None:
         self.edits: list[tuple[str, tuple[str, ...], str | None, int | None]] = []
@@ -267,7 +267,7 @@ def test_a_sidecar_notices_edits_without_notification(newsroom: Newsroom, elasti
     assert not newsroom.violations()
 
 
-def test_a_text_that_arrived_again_has_several_stories(es: Elasticsearch) -> None:
+def test_a_text_that_arrives_after_expiry_has_several_stories(es: Elasticsearch) -> None:
     with new_names(es) as name, Dedup(es, forest=name("again-forest"), retention=timedelta(days=3)) as dedup:
         newsroom = Newsroom(es, name("again"), "", dedup, Editor(es))
         dedup.setup(newsroom.index, editorial=True)

@@ -113,7 +113,7 @@ def test_an_edit_delayed_at_any_request_does_no_harm(newsroom: Newsroom) -> None
         quick = making(newsroom, kind="merge", ids=(third,), to=other)
         if delayed_at:
             quick = making(newsroom, kind="undo", undoes=made + 1)
-        # At this time, even the latest edit counts as settled.
+        # The time 10**12 is so late that even the latest edit counts as completed.
         quick.finish(10**12)
         late.finish(10**12)
         assert newsroom.stories() == expected(newsroom), delayed_at
@@ -175,7 +175,7 @@ def test_edits_are_kept_when_a_forest_is_renamed(newsroom: Newsroom) -> None:
             renamed.history(newsroom.index).edits == execute(newsroom.es, read_edits(newsroom.forest)).edits
         )
         assert not [*Maintenance(newsroom.es, forest=forest).verify([newsroom.index])]
-        # An index that stores no forest is refused, because its articles may belong to another forest.
+        # An index that does not name its forest is refused: its articles may belong to another forest.
         other_index = name("unkept")
         newsroom.dedup.setup(other_index, editorial=True)
         with pytest.raises(IndexNotReady, match=f"{other_index}' belongs to no forest"):
@@ -239,7 +239,7 @@ def test_articles_with_custom_routing_get_stories(es: Elasticsearch) -> None:
             assert not newsroom.violations()
 
 
-def test_edits_in_the_old_single_document_still_apply(newsroom: Newsroom) -> None:
+def test_edits_stored_by_earlier_versions_still_apply(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     (made,) = newsroom.editor.history(newsroom.index).edits

@@ -1,4 +1,4 @@
-"""The numbers and links of excerpts equal values computed from all documents."""
+"""The counts and links of excerpts that readers return equal values computed from all documents."""
 
 import dataclasses
 from collections import defaultdict
@@ -66,7 +66,7 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
 
 
 def whole_of(corpus: Corpus, root: str) -> str | None:
-    """Return the root that `root` is a part of, from its own link or else from the oldest link to `root`."""
+    """Return the root that `root` is a part of, from its own link, if any, or the oldest link to `root`."""
     articles = corpus.clusters[root].values()
     later = {
         article_id: article
@@ -82,7 +82,7 @@ def first_of(cluster: dict[str, Document]) -> str:
 
 
 def quoting(corpus: Corpus, root: str) -> list[dict[str, Document]]:
-    """Return the clusters that quote a part of a root, by the time of their first article, newest first."""
+    """Return the excerpts of a root as clusters, by the time of their first article, newest first."""
     parts = {each["dedup"].get("has_part") for each in corpus.clusters[root].values()}
     found = [
         (name, cluster)

@@ -44,7 +44,7 @@ TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* read ([\d,]+) documents
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each call of `follow` check the forest."""
+    """Let each call of `follow` check the forest and read few documents."""
     monkeypatch.setattr(module, "_POLL_EVERY_S", 0.0)
     monkeypatch.setattr(log_module, "_READ_AT_ONCE", 3)
 

@@ -36,7 +36,7 @@ from tests.support.secured import secured
         ({"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"layout": "4x16"}}, "`esdedup migrate`"),
     ],
 )
-def test_an_index_that_is_not_a_forest_is_refused(
+def test_indices_that_are_not_usable_forests_are_refused(
     es: Elasticsearch, index_name: Names, meta: dict[str, Any], message: str
 ) -> None:
     forest = index_name("forest")

@@ -34,7 +34,7 @@ from tests.support.forests import LOOKUPS, feed, kinds, nodes
 from tests.support.names import Names
 
 SEARCHED: dict[str, Any] = LOOKUPS["searched"]
-# The first two of five blocks, which form one key.
+# The value of the first two of a simhash's five blocks. The two blocks form one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
 # Masks for the bits of the frequent keys: the first two blocks form one key, and the next two form another.
@@ -159,7 +159,7 @@ def test_looking_up_frequent_keys_reads_few_nodes(
     index_name: Callable[[str], str],
     frequent: list[int],
 ) -> None:
-    """Each frequent key is in 3,000 nodes; the blocks of the second key refine the first key."""
+    """3,000 nodes share each frequent key. A look-up narrows a frequent key by other blocks."""
     client, read = counted
     forest, random, profile = index_name("forest"), np.random.default_rng(5), CLASSIC
     relation = relation_of(profile)
@@ -238,7 +238,7 @@ def sentence(chance: Random, length: int) -> str:
 
 
 def articles() -> list[dict[str, Any]]:
-    """Return stories with the same first sentence, more than a key may have postings, and then reprints."""
+    """Return more stories with the same first sentence than one key may index, and then reprints."""
     common = sentence(Random(1), 30)
     stories = [
         common + "".join(sentence(Random(each), 15) for _ in range(4)) for each in range(MAX_POSTINGS + 20)

@@ -101,7 +101,7 @@ def test_a_closed_index_of_an_alias_is_reported(es: Elasticsearch, index_name: N
             refused(name)
 
 
-def test_too_many_fields_suggest_raising_the_limit(es: Elasticsearch, index_name: Names) -> None:
+def test_the_error_about_too_many_fields_names_the_limit(es: Elasticsearch, index_name: Names) -> None:
     index, dedup = index_name("full"), Dedup(es)
     settings, mappings = {"mapping.total_fields.limit": 3}, {"properties": {"a": {"type": "ip"}}}
     name, later = f"{index}-of", f"{index}-later"
@@ -171,7 +171,7 @@ def test_odd_fields_do_not_block_other_articles(es: Elasticsearch, index_name: N
         es.index(index=index, document={"dedup": {"root": "r", "seq": "many"}})
 
 
-def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Names) -> None:
+def test_a_forest_cannot_be_set_up_for_articles(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         with pytest.raises(SettingError, match="is the forest, which"):
@@ -229,7 +229,7 @@ def test_a_template_that_would_harm_a_forest_is_reported(
         es.cluster.delete_component_template(name=part)
 
 
-def test_a_forest_behind_an_alias_is_omitted(es: Elasticsearch, index_name: Names) -> None:
+def test_a_forest_behind_an_alias_is_left_out(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("behind"), index_name("behind-forest")
     alias, pattern = f"{index}-alias", f"{index},{forest}*"
     with Dedup(es, forest=forest) as dedup:
@@ -370,7 +370,9 @@ def test_a_search_by_an_unmapped_field_is_refused(
     assert "does not map the field" in page.body
 
 
-def test_indices_with_different_field_names_are_read_separately(es: Elasticsearch, index_name: Names) -> None:
+def test_indices_with_different_field_names_cannot_be_read_together(
+    es: Elasticsearch, index_name: Names
+) -> None:
     usual, foreign, forest = index_name("usual"), index_name("foreign"), index_name("forest")
     Dedup(es).setup(usual)
     Dedup(es, fields=FOREIGN).setup(foreign)
@@ -476,7 +478,7 @@ def test_only_the_forest_of_an_index_accepts_its_articles(
 
 
 def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_name: Names) -> None:
-    """The index was set up without a forest, and stores the forest that accepted its first article."""
+    """The index was set up without a forest, and records the forest that accepted its first article."""
     (index, forest), (small, other) = (
         [index_name(name) for name in pair] for pair in (("news", "forest"), ("small", "other"))
     )
@@ -515,7 +517,7 @@ def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_n
     assert (found["verify"], found["stats"], found["texts"], found["edit"]) == ([], len(before), 60, 1)
     assert found["explain"] == found["reader's explain"] == found["migrate"] == forest
     assert (found["similar"] is None, found["rebuild"]) == (False, len(before))
-    # Articles of an index that stores no forest cannot be edited: they might belong to another forest.
+    # Articles of an index that does not name its forest cannot be edited: they may be in another forest.
     es.indices.put_mapping(index=index, meta={"esdedup": {"editorial": True}})
     with pytest.raises(IndexNotReady, match="belongs to no forest"):
         Editor(es, forest=other).edit(index, merge, by="A. Chen")

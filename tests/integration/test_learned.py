@@ -84,8 +84,8 @@ DAMAGES = {
     "all missing": all_missing,
     "without state": without_state,
     "twice": twice,
-    "no base64": changed("changes", "no base64"),
-    "no string": changed("changes", 7),
+    "not base64": changed("changes", "no base64"),
+    "not a string": changed("changes", 7),
     "another log": changed("log", "another"),
 }
 
@@ -201,7 +201,7 @@ def test_each_page_is_learned_from_only_once(
     assert learned(es, other) == before
 
 
-def test_learning_before_feeding_equals_a_forest_in_memory(es: Elasticsearch, index_name: Names) -> None:
+def test_learning_before_feeding_matches_learning_in_memory(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     Dedup(es).setup(index)
     with Dedup(es, forest=forest, batch_size=11) as dedup:

@@ -1,4 +1,4 @@
-"""The lease on a forest, and the fence, an alias that keeps out the writes of previous owners."""
+"""The lease on a forest, and the fence, an alias that blocks writes by previous owners."""
 
 import gc
 import threading
@@ -86,7 +86,7 @@ def test_an_incomplete_claim_is_released_or_expires(
     forest: str,
     is_released: bool,
 ) -> None:
-    """The claim fails between writing the lease and moving the alias; without a server, it is kept."""
+    """The claim fails after writing the lease and before moving the alias; unless released, it expires."""
     with (
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),
@@ -96,7 +96,7 @@ def test_an_incomplete_claim_is_released_or_expires(
     assert lease["epoch"] == 2
     assert lease["released"] == is_released
     if not is_released:
-        # Another process has to wait until the lease runs out.
+        # Another process has to wait until the lease expires.
         others = KnownClaims()
         with pytest.raises(ForestBusy):
             Lease(es, forest=forest, terms=LeaseTerms(known=others)).acquire()
@@ -112,7 +112,7 @@ def test_an_incomplete_claim_is_released_or_expires(
 def test_a_dead_owner_with_a_fast_clock_is_noticed(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The owner is on another machine, and the standby retries until the lease has expired."""
+    """The owner is on another machine, and another process retries until the lease has expired."""
     with monkeypatch.context() as patch:
         patch.setattr("esdedup.elastic.forest.lease._machine", lambda: "another")
         patch.setattr("esdedup.elastic.forest.lease.time.time", lambda: 4e9)
@@ -222,9 +222,9 @@ def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearc
     with pytest.raises(ForestBusy):
         Lease(es, forest=forest).acquire()
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"pid": nobody}})
-    lease_of_the_dead = Lease(es, forest=forest)
-    lease_of_the_dead.acquire()
-    lease_of_the_dead.release()
+    retaken = Lease(es, forest=forest)
+    retaken.acquire()
+    retaken.release()
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_lease_renewed_too_slowly_permits_no_write(
     held.release()
 
 
-def test_without_the_task_api_a_claim_waits_for_writes(elasticsearch_url: str, forest: str) -> None:
+def test_without_the_task_api_a_claim_waits_longer(elasticsearch_url: str, forest: str) -> None:
     def between(request: Sent, send: Send) -> Answer:
         return answer(403, {}) if request.path.startswith("/_tasks") else send()
 

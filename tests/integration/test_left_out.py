@@ -1,4 +1,4 @@
-"""Learned boilerplate is left out of looked-up texts, and overrides apply to them."""
+"""Learned boilerplate is left out of looked-up texts, and overrides apply to these texts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -126,8 +126,6 @@ def test_overrides_apply_to_feeding_and_lookups(
 
 
 @pytest.mark.parametrize("kind", [Dedup, Reader])
-def test_overrides_are_refused_where_they_would_have_no_effect(
-    es: Elasticsearch, kind: type[Dedup | Reader]
-) -> None:
+def test_overrides_are_refused_if_boilerplate_is_kept(es: Elasticsearch, kind: type[Dedup | Reader]) -> None:
     with pytest.raises(SettingError, match="no effect"):
         kind(es, profile=CLASSIC.with_changes(keep_boilerplate=True), overrides=OVERRIDES)

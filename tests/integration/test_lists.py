@@ -111,7 +111,7 @@ def random_options(chance: random.Random, sort: str) -> dict[str, Any]:
 @pytest.mark.parametrize("sort", ["newest", "oldest", "similar-desc", "similar-asc", "sources-desc"])
 def test_every_page_equals_brute_force(corpus: Corpus, read: Read, sort: str) -> None:
     name = f"{sort} {corpus.name}"
-    # The first case is the same in every run; the other cases are new.
+    # The first case is the same in every run; the other cases are random.
     for chance in [random.Random(name)] + [new_random(name)] * times_effort(1):
         query, options = random_query(chance), random_options(chance, sort)
         size, by_number = chance.choice(PAGE_SIZES), chance.random() < 0.3
@@ -312,7 +312,7 @@ def test_clusters_on_one_shard_are_counted_without_their_roots(
     assert page.total_rows == len(
         {hit["_source"]["dedup"]["root"] for hit in hits if "dedup" in hit["_source"]}
     )
-    # Only exact counts have `terminate_after`.
+    # Only requests for exact counts have `terminate_after`.
     exact = [body["aggs"] for request in sent for body in request.bodies if "terminate_after" in body]
     by_name = [UNREAD in each for each in exact]
     # The first response reports the number of shards of a single index.
@@ -391,7 +391,7 @@ def test_similar_articles_and_sources_equal_brute_force(corpus: Corpus, read: Re
                 name: sum(documents[each]["source"] == name for each in expected) for name in names
             }
             if names - {None}:
-                # Request exactly as many sources as have a name.
+                # Request exactly as many sources as there are named sources.
                 size = len(names - {None})
                 full = read("sources", corpus.index, article_id, other_sources=other_sources, size=size)
                 assert {each.source for each in full.sources} == names - {None}

@@ -100,7 +100,7 @@ def test_expired_documents_are_deleted_but_live_nodes_kept(
 
 
 def test_a_damaged_document_does_not_affect_other_documents(es: Elasticsearch, index_name: Names) -> None:
-    """The document is deleted together with another expired document."""
+    """The damaged document is deleted together with an expired document."""
     forest, day = index_name("forest"), AGING.retention_ms
     with opened(es, forest) as store:
         arrive(store, range(500))

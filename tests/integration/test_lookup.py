@@ -184,7 +184,7 @@ def log_of(es: Elasticsearch, forest: str) -> list[tuple[str, int]]:
 def test_querying_the_owner_changes_nothing(
     es: Elasticsearch, dedup: Dedup, names: tuple[str, str], unchanged: tuple[str, str]
 ) -> None:
-    """Look-ups do not disturb feeders either."""
+    """A feeder gets the same roots while another thread looks up texts."""
     index, forest = names
     owner, answered, is_over = owner_of(dedup), [0], threading.Event()
 
@@ -212,7 +212,7 @@ def test_querying_the_owner_changes_nothing(
     assert learned(es, forest) == learned(es, unchanged[1])
 
 
-def test_an_owners_readers_query_the_owner(
+def test_the_reader_of_a_dedup_asks_its_owner(
     es: Elasticsearch, elasticsearch_url: str, dedup: Dedup, names: tuple[str, str]
 ) -> None:
     index, forest = names

@@ -389,7 +389,7 @@ def test_rebuild_replaces_a_larger_forest_only_on_request(
     before = nodes(es, forest)
     with pytest.raises(ForestExists, match=f"{len(before)} live nodes, .* indices {index}, {small}: more"):
         Maintenance(es).rebuild([small], replace=True)
-    # If an index does not store its forest, the numbers of texts are compared.
+    # If an index does not name its forest, the numbers of nodes and articles are compared.
     es.indices.put_mapping(index=index, meta={})
     with pytest.raises(ForestExists, match="more than the 2 articles"):
         Maintenance(es).rebuild([small], replace=True)
@@ -409,7 +409,7 @@ def test_stats_and_expire_agree_on_expired_nodes(es: Elasticsearch, index_name: 
             feed(es, dedup, index, articles, backfill=True)
     maintenance = Maintenance(es, forest=forest)
     expired = maintenance.expire(dry_run=True)
-    # All expired nodes share a document with live nodes.
+    # Nothing can be deleted, because all expired nodes share a document with live nodes.
     assert (maintenance.stats().expired, expired.leaves + expired.roots) == (0, 0)
 
 

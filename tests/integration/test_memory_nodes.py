@@ -131,11 +131,11 @@ def test_nodes_are_reloaded_after_the_core_failed(
     forest = index_name("forest")
     with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH) as store:
         first = assign(store, as_batch([Arrival(ROOT, 0)]), now_ms=NOW_MS)
-        torn = store._nodes
-        monkeypatch.setattr(Nodes, "is_broken", property(lambda nodes: nodes is torn))
+        broken = store._nodes
+        monkeypatch.setattr(Nodes, "is_broken", property(lambda nodes: nodes is broken))
         second = assign(store, as_batch([Arrival(LEAF, 0)]), now_ms=NOW_MS)
         assert [each.root for each in (*first, *second)] == [ROOT, ROOT]
-        assert store._nodes is not torn
+        assert store._nodes is not broken
 
 
 ROOT, LEAF = "00" * 8, "00" * 7 + "07"

@@ -49,7 +49,7 @@ DAYS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Old:
-    """Some indices behind an alias, and their forest."""
+    """Indices behind an alias, their forest, and the name of the forest to migrate to."""
 
     alias: str
     days: list[str]
@@ -158,7 +158,7 @@ def test_migrated_articles_are_found_by_new_and_old_roots(es: Elasticsearch, old
 def test_callers_cannot_write_the_object_of_a_migration(
     es: Elasticsearch, elasticsearch_url: str, old: Old
 ) -> None:
-    """A caller's object is never stored, whatever its form; after the swap, this includes the old object."""
+    """A caller's dedup object is never stored, whatever its form; nor is the old object after the swap."""
     forged: list[dict[str, Any]] = [
         *({"dedup": {"root": FORGED}}, {"dedup.root": FORGED}),
         *({"dedup_2": {"root": FORGED}}, {"dedup_2.root": FORGED}),
@@ -199,7 +199,7 @@ def test_callers_cannot_write_the_object_of_a_migration(
 
 
 def test_readers_see_either_the_old_or_the_new_list(es: Elasticsearch, old: Old) -> None:
-    """During the swap, one reader is created for each request, and another reader has cached mappings."""
+    """During the swap, one reader is created for each request, and another reader uses cached mappings."""
     old.feed(es, SOME)
     holding, before = Reader(es), Reader(es).list(old.alias, sort="similar-desc")
     migration = old.migrate(es)

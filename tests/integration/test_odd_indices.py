@@ -277,7 +277,7 @@ def test_search_forms_accept_odd_words_and_times(es: Elasticsearch, read: Read, 
 
 
 def test_sorting_by_count_works_with_very_many_matches(es: Elasticsearch, index_name: Names) -> None:
-    """The largest clusters are tried first, and clusters without a match are skipped."""
+    """The reader tries the largest clusters first, and skips clusters without a match."""
     tuning = Tuning(few_articles=20, first_roots=10)
     index, chance = index_name("many"), random.Random(8)
     documents = random_corpus(chance, clusters=80)

@@ -191,7 +191,6 @@ def block(es: Elasticsearch) -> Iterator[Callable[[str, str], None]]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses before retries."""
     pauses: list[float] = []
     monkeypatch.setattr("tenacity.nap.time.sleep", pauses.append)
     return pauses

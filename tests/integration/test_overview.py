@@ -24,7 +24,7 @@ LANGUAGES = ("en", "zh", "fr")
 
 
 def documents() -> list[dict[str, Any]]:
-    """Return articles with all combinations of sources, languages and days, and one that is not enriched."""
+    """Return articles with all combinations of sources, languages and days, and one unenriched article."""
     found = []
     for number, (source, language, day) in enumerate(itertools.product(SOURCES, LANGUAGES, range(10))):
         found.append(
@@ -133,7 +133,7 @@ def test_an_overview_equals_brute_force(es: Elasticsearch, corpus: str, form: di
     assert list(facets) == ["language", *(["number"] if "number" in form.get("where", {}) else []), *country]
 
 
-def test_http_overviews_equal_those_of_the_reader(
+def test_http_overviews_equal_the_readers_overviews(
     es: Elasticsearch, elasticsearch_url: str, corpus: str
 ) -> None:
     query_items = [("q", "ferry"), ("source", "Wire"), ("source", "Echo"), ("where", "language:en")]
@@ -217,7 +217,7 @@ def test_fields_that_cannot_be_chosen_are_refused(es: Elasticsearch, corpus: str
 
 @pytest.fixture
 def some(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
-    """An index with one enriched article and three articles that are not, and its forest."""
+    """An index with one enriched and three unenriched articles, and its forest."""
     index, forest = index_name("some"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)

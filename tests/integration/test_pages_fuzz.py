@@ -56,7 +56,7 @@ def forest_of(index: str) -> str:
 
 @pytest.fixture(scope="module", params=["date", "date_nanos"])
 def unit(request: pytest.FixtureRequest) -> str:
-    """The type of the articles' times."""
+    """The Elasticsearch type of the articles' times, which determines their unit."""
     return str(request.param)
 
 

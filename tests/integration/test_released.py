@@ -19,7 +19,7 @@ VERSIONS = sorted(path for path in released.FIXTURES.iterdir() if path.name[0].i
 
 @pytest.fixture(scope="module", params=VERSIONS, ids=lambda folder: folder.name)
 def folder(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Path]:
-    """The files of a version, whose indices are restored on the server."""
+    """The folder of a released version, whose indices are restored on the server."""
     found: Path = request.param
     released.remove(es, found)
     released.restore(es, found)
@@ -76,7 +76,7 @@ def test_released_indices_are_fed_after_a_migration(
 
 
 def test_files_of_a_released_version_are_read(folder: Path, expected: dict[str, Any], tmp_path: Path) -> None:
-    # The fingerprint of a plain English text is unchanged; only its label has another version.
+    # The fingerprint of a plain English text is unchanged; only the label of the profile differs.
     assert released.fingerprint(folder)["fingerprint"] == expected["fingerprint"]["fingerprint"]
     with (folder / "pins.jsonl").open("rb") as lines:
         assert Overrides.of_lines(lines) != Overrides.of([])

@@ -95,7 +95,7 @@ def test_content_hashes_are_remembered_across_refresh_and_restart(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-# Once all pages have been learned from, NOTES consist of boilerplate only; SHORT never get a fingerprint.
+# After learning from all pages, NOTES consist of boilerplate only. SHORT articles get no fingerprint.
 NOTES = [
     {"_id": f"notes-{at}", "text": text, "url": f"https://{HARBOUR}/notes-{at}"}
     for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))

@@ -147,7 +147,7 @@ def test_the_spread_counts_every_article(read: Read, unchanged: tuple[str, str])
         assert spread[0]
         first, last = min(filter(None, times)), max(filter(None, times))
         middle = sum(1 for each in times if each is not None and each < (first + last) / 2)
-        # The middle of the period may lie within a step.
+        # The middle of the time range may lie within one of the 24 steps.
         assert abs(sum(spread[:12]) - middle) <= max(spread[11:13])
 
 

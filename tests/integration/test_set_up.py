@@ -64,7 +64,7 @@ def test_an_article_moves_to_its_new_roots_shard(es: Elasticsearch, routed: tupl
     found = [record for batch in records.batches() for record in batch]
     record, other = found[0], next(each for each in found if each.root != found[0].root)
     assert records.assign_roots([(record, other.root)]) == 1
-    # A second call changes nothing, because the article is no longer at the record's place.
+    # A second call changes nothing, because the article is no longer on the record's shard.
     assert records.assign_roots([(record, other.root)]) == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == len(FEW)
@@ -187,7 +187,7 @@ def test_an_index_keeps_its_language(es: Elasticsearch, index_name: Names) -> No
         dedup.setup(other, route_by_root=True)
         with pytest.raises(IndexNotReady, match="set up for no language in particular"):
             dedup.setup(other, language="en")
-    # A field that is named later is analysed in the same way.
+    # A field that a later set-up names is analysed in the same way.
     with Dedup(es, forest=index_name("forest"), fields=Fields(text="body", title="headline")) as dedup:
         dedup.setup(index)
     properties = es.indices.get_mapping(index=index)[index]["mappings"]["properties"]

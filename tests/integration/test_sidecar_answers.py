@@ -51,7 +51,7 @@ BODY = b"".join(json.dumps(each).encode() + b"\n" for each in _LINES)
 
 
 class Server:
-    """Sends request targets unchanged, whereas other clients rewrite dots and escapes."""
+    """Sends request targets unchanged, whereas other clients normalise dots and escape sequences."""
 
     def __init__(self, url: str, index: str) -> None:
         self.index = index
@@ -98,7 +98,7 @@ def whole(server: Server) -> bytes:
         ),
     ],
 )
-def test_filters_do_not_shorten_the_requested_response(server: Server, whole: bytes, query: str) -> None:
+def test_the_sidecar_requests_unfiltered_responses(server: Server, whole: bytes, query: str) -> None:
     assert server.bulk(whole_answer(query.encode()).decode()) == whole
 
 
@@ -160,7 +160,7 @@ def test_document_paths_are_parsed_as_by_elasticsearch(
             assert values["_id"] == read.id
 
 
-def test_a_document_keeps_its_routing(server: Server) -> None:
+def test_the_routing_of_a_document_can_be_replaced(server: Server) -> None:
     path = article_path("PUT", f"/{server.index}/_doc/routed%2F1".encode())
     assert path is not None
     query = b"routing=old&refresh=true;rout%69ng=older&op_type=create"

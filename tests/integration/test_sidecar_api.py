@@ -126,8 +126,8 @@ def test_links_of_pages_stay_under_their_prefix(elasticsearch_url: str, unchange
                 assert moved.headers["location"] == "/pages/"
                 shown = await asgi.send(app, asgi.Request(path="/pages/"))
                 article = _links(shown.body, "/pages/article")[0]
-                beside = await asgi.send(app, article)
-                links = _links(shown.body + beside.body, "/")
+                article_page = await asgi.send(app, article)
+                links = _links(shown.body + article_page.body, "/")
                 return {each.path: (await asgi.send(app, each)).status for each in links}
 
     found = asyncio.run(follow())
@@ -151,7 +151,7 @@ def test_links_of_pages_stay_under_their_prefix(elasticsearch_url: str, unchange
         ("GET", "/pages-1/", False),
     ],
 )
-def test_requests_to_an_index_called_pages_are_not_pages(method: str, path: str, is_page: bool) -> None:
+def test_pages_differ_from_requests_to_an_index_called_pages(method: str, path: str, is_page: bool) -> None:
     route = PagesRoute(lambda *_: None)  # type: ignore[arg-type]
     found, _ = route.matches({"type": "http", "method": method, "path": path})
     assert (found is Match.FULL) is is_page

@@ -141,7 +141,7 @@ def test_compressed_bodies_and_lists_of_texts_are_accepted(client: Client) -> No
 
 
 def test_many_textless_articles_do_not_delay_other_requests(client: Client) -> None:
-    """In an earlier version, logging and answering these articles blocked all other requests for seconds."""
+    """Other requests must not wait until the sidecar has logged and answered all these articles."""
     body = b'{"index":{}}\n{}\n' * 60_000
     waits_s = []
     with ThreadPoolExecutor() as threads:

@@ -112,7 +112,7 @@ def _dedups(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_bulk_requests_of_logstash_are_accepted(
+def test_bulk_requests_from_logstash_are_accepted(
     es: Elasticsearch, process: SidecarProcess, forest: str, index_name: Names
 ) -> None:
     index = index_name("articles")
@@ -131,7 +131,7 @@ def test_bulk_requests_of_logstash_are_accepted(
         with urllib.request.urlopen(request) as answered:
             return json.load(answered)
 
-    # Older versions of Logstash send the last content type, which Elasticsearch no longer accepts.
+    # Older versions of Logstash send `text/plain`, which Elasticsearch no longer accepts.
     for content_type in ("application/json", "application/x-ndjson", "text/plain"):
         answer = send(lines, content_type)
         assert answer["errors"] is True
@@ -262,7 +262,7 @@ def _answer(
     connection.endheaders(body)
     answer = connection.getresponse()
     got = answer.read()
-    # Chunks only concern the connection, and the length depends on the varying values in the body.
+    # Chunking depends only on the connection, and the length depends on the varying values in the body.
     kept = [
         (name, value)
         for name, value in answer.getheaders()

@@ -1,4 +1,4 @@
-"""Malformed requests to the sidecar: none fails or hangs, and the sidecar continues to work."""
+"""Malformed requests neither crash the sidecar nor make it hang."""
 
 import gzip
 import json
@@ -45,7 +45,7 @@ _INSERTED = [
 
 
 def mutated(chance: random.Random, body: bytes) -> bytes:
-    """Return a body with up to three changes, some at the beginning of a key, so that it often stays JSON."""
+    """Return a body with up to three changes, some at the beginning of a key, so it often stays valid."""
     for _ in range(chance.randrange(4)):
         keys = [at + 1 for at, byte in enumerate(body) if byte in b"{,:["] or [0]
         at = chance.choice([chance.randrange(len(body) + 1), chance.choice(keys)])

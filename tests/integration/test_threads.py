@@ -1,4 +1,4 @@
-"""Threads that feed one forest in one process, and signal handlers that interrupt batches or close it."""
+"""Threads that feed one forest in a process, and signal handlers that interrupt a batch or close `Dedup`."""
 
 import asyncio
 import contextlib

@@ -17,7 +17,7 @@ from esdedup.times import zone_named
 from tests.support.asgi import Request, Response, requests
 from tests.support.names import new_names
 
-# Zones with and without summer time, some with an offset or a change of a fraction of an hour.
+# Zones with and without summer time, some with offsets or clock changes of a fraction of an hour.
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Shanghai", "Asia/Kathmandu", "Australia/Lord_Howe")
 # Clocks in Europe change on 2026-03-29 and 2026-10-25.
 SPANS = {
@@ -56,6 +56,7 @@ def ms(moment: str) -> int:
     return round(datetime.fromisoformat(moment).timestamp() * 1_000)
 
 
+# For each length of a step in days, whether a step may begin at a moment.
 BOUNDARIES: dict[int, Callable[[datetime], bool]] = {
     1: lambda _: True,
     7: lambda moment: moment.weekday() == 0,

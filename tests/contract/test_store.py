@@ -136,7 +136,7 @@ def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) 
         assert_follows_model(store, model, batch)
 
 
-# Outside `make nightly`, use only the two look-ups that store nodes differently.
+# Outside `make nightly`, use only two look-ups, which store nodes in different ways.
 @pytest.fixture(params=list(LOOKUPS) if EFFORT > 1 else ["searched", "in memory"])
 def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
@@ -194,7 +194,7 @@ def _assert_elasticsearch_follows(
     store, model = open_store(), Model(AGING)
     for number, batch in enumerate(batches(all_arrivals, sizes)):
         assert_follows_model(store, model, batch)
-        if number in refreshes:  # by another client, at any moment
+        if number in refreshes:  # as another client may do at any moment
             es.indices.refresh(index=name)
         if number in expiries:
             list(store.expiring())
@@ -360,7 +360,7 @@ def test_elasticsearch_gets_nodes_in_order_of_arrival(es: Elasticsearch, elastic
 
 @with_documents
 def test_a_returning_content_hash_is_written_in_order(es: Elasticsearch, elastic_stores: MakeStores) -> None:
-    """Another hash keeps the node live; a crash must not revive this hash before its article is written."""
+    """Another hash keeps the node live; a crash must not revive the returning hash before its article."""
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
     back, other = Arrival(f"{A:016x}", 0, hash=1), Arrival(f"{A:016x}", 60, hash=2)

@@ -47,7 +47,7 @@ def _signatures(draw: st.DrawFn) -> bytes:
     made["representatives"] = (draw(st.lists(representatives, min_size=1, max_size=4)) * REPRESENTATIVES)[
         :REPRESENTATIVES
     ]
-    # Each of the eight words of two sketches is equal or not, so resemblances are about multiples of 1/8.
+    # Each of the eight words has two values, so resemblances are near multiples of 1/8.
     made["sketch"] = [draw(st.sampled_from([0x5555_5555_5555_5555, 0xAAAA_AAAA_AAAA_AAAA])) for _ in range(8)]
     made["units"] = draw(st.sampled_from([50, 5_000]))
     made["runs"] = draw(st.sampled_from([100, 150, 300]))

@@ -213,7 +213,7 @@ def test_every_block_that_is_not_run_is_listed() -> None:
         # `test_docs` sends the requests in docs/queries.md, and checks that each has a name.
         if not block.is_run and (block.document, block.language) != ("docs/queries.md", "json")
     }
-    # The additional block is the recipe that `test_both_ways` checks.
+    # The additional block is the recipe that tests/integration/test_both_ways.py checks.
     assert sum(block.language == "json" for block in BLOCKS[ROOT / "docs/queries.md"]) == len(IN_DOCS) + 1
     places = {block.place for blocks in BLOCKS.values() for block in blocks}
     assert others - NOT_RUN.keys() == set()

@@ -46,7 +46,7 @@ class Restart:
         self._server.kill()
         self._thread.start()
 
-    def end(self) -> None:
+    def wait(self) -> None:
         self._thread.join()
 
     def _run(self) -> None:
@@ -74,7 +74,7 @@ def test_indexing_files_waits_for_a_restart(
     with caplog.at_level(logging.WARNING), Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         load.run(es, dedup, read, index=index, batch_size=20)
-    restart.end()
+    restart.wait()
     assert rejected == []
     assert (load.summary.read, load.summary.written) == (ARTICLES, ARTICLES)
     messages = [each.message for each in caplog.records if each.message.startswith("Elasticsearch ")]
@@ -93,7 +93,7 @@ def test_enriching_and_verifying_wait_for_a_restart(
     with Dedup(es, forest=forest, lookup=lookup, batch_size=20) as dedup:
         dedup.setup(index)
         enriched = list(dedup.enrich(articles(index, restart, at=ARTICLES // 2)))
-        restart.end()
+        restart.wait()
         helpers.bulk(es, enriched)
         # Damage an article, so that verification finds a violation.
         es.update(index=index, id=enriched[0]["_id"], doc={"dedup": {"root": "0" * 32}}, refresh=True)
@@ -105,7 +105,7 @@ def test_enriching_and_verifying_wait_for_a_restart(
     assert expected == list(
         maintenance.verify([index], on_progress=lambda _: again.begin() if next(counts) == 2 else None)
     )
-    again.end()
+    again.wait()
     assert maintenance.stats([index]).nodes == len(stream.nodes(es, forest))
 
 
@@ -130,13 +130,13 @@ def test_adopting_and_migrating_wait_for_a_restart(server: Server, es: Elasticse
     adoption, restart = Adoption(es, index), Restart(server, away_s=5.0)
     with restarting(Dedup(es, forest=forest, batch_size=20), restart) as dedup:
         adoption.run(dedup)
-    restart.end()
+    restart.wait()
     assert (adoption.summary.written, adoption.summary.failed) == (ARTICLES, 0)
     migration, again = Migration(es, index, forest=forest, to=f"{forest}-2"), Restart(server, away_s=5.0)
     with Dedup(es, forest=f"{forest}-2", fields=migration.fields, batch_size=20) as dedup:
         migration.run(restarting(dedup, again) if exploring.EFFORT > 1 else dedup)
         if exploring.EFFORT > 1:
-            again.end()
+            again.wait()
         migration.swap(dedup)
     assert (migration.summary.written, migration.summary.failed) == (ARTICLES, 0)
     assert not list(Maintenance(es, forest=f"{forest}-2").verify([index]))

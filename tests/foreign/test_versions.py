@@ -17,7 +17,7 @@ import pytest
 from esdedup.elastic.client import connect
 from tests import sample
 from tests.acceptance.conftest import Run, lines, run_in
-from tests.support.any_client import waited
+from tests.support.any_client import read
 from tests.support.forests import ARTICLES
 from tests.support.names import Names
 from tests.support.sidecar_process import ROOT, running
@@ -89,10 +89,10 @@ def test_the_older_client_gives_the_same_results(
         got: dict[str, Any] = json.loads(done.stdout)
         with connect(url) as es:
             assert es.info()["version"]["number"].startswith(server)
-            expected = waited(es, f"{index}-fed", f"{forest}-own")
+            expected = read(es, f"{index}-fed", f"{forest}-own")
     assert got["version"].startswith(OLDER)
     assert got["violations"] == 0
-    assert got["waited"] == got["awaited"] == expected
+    assert got["sync"] == got["async"] == expected
     assert expected["list"]["total_articles"] == len(ARTICLES)
     half = len(ARTICLES) // 2
     assert got["through"] == {

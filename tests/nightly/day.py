@@ -6,7 +6,7 @@ python -m tests.nightly.day     (on the server at ES_URL, otherwise on an embedd
 from benchmarks import rows, server
 from benchmarks.day.table import PAGES, SITES, Outcome, outcome_of
 
-# The minimum for all pages, including pages that arrive before anything is learned about the site.
+# For all pages, including pages that arrive before any boilerplate of their site is learned.
 LEAST_PRECISION, LEAST_RECALL = 0.93, 0.94
 # The minimum precision and recall for each quarter of the day.
 LEAST_OF_A_QUARTER = 0.89

@@ -1,8 +1,8 @@
 """Introduces thirty small faults in this checkout, one at a time, and shows whether the tests notice them.
 
 For each fault, `python -m tests.nightly.mutants` runs the test files that are likely to notice it. If they
-pass, it runs all tests, unless `--likely` is given. Each run ends at its first failure. The checkout is
-changed and restored, so it must have no uncommitted changes, and nothing else should run in it.
+pass, the program runs all tests, unless `--likely` is given. Each run ends at its first failure. The checkout
+is changed and restored, so it must have no uncommitted changes, and nothing else should run in it.
 """
 
 import argparse
@@ -28,7 +28,7 @@ class Mutant:
     # The code to replace, which must occur exactly once, and its replacement.
     old: str
     new: str
-    # The test files (below tests/) that are likely to notice the fault, which are run first.
+    # The test files, relative to tests/, that are likely to notice the fault; they are run first.
     likely: Sequence[str]
 
 

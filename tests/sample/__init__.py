@@ -110,9 +110,9 @@ def _copies(
     origin, *others = _papers(size, press, chance)
     first, *later = _moments(size, story.when, end, chance)
     newsroom = Newsroom(story, origin, chance)
-    yield story.number, _article(newsroom.first(), origin, first, chance)
+    yield story.number, _article(newsroom.original(), origin, first, chance)
     for outlet, moment in zip(others, later, strict=True):
-        yield story.number, _article(newsroom.again(outlet), outlet, moment, chance)
+        yield story.number, _article(newsroom.reprint(outlet), outlet, moment, chance)
 
 
 def _article(

@@ -103,7 +103,7 @@ _FOLLOWING_DAYS = 3
 
 
 class Facts(dict[str, Fact]):
-    """The facts of one story. A fact is drawn on first use; words repeat only after all have been drawn.
+    """The facts of one story. A fact is drawn on first use; words repeat only after all words were drawn.
 
     The fact `town2` is another `town`, unless there is a pool named `town2`.
     """

@@ -80,13 +80,13 @@ class Newsroom:
             place = chance.randrange(len(self._wordings))
             self._misprinted[place] = _misprint(self._wordings[place], chance)
 
-    def first(self) -> tuple[str, str]:
+    def original(self) -> tuple[str, str]:
         """Return the title and text of the original."""
         draft = self._draft(self._misprinted)
         self._dress(draft, self._origin, wire=self._origin.is_agency, own=True)
         return self._printed(draft, self._origin)
 
-    def again(self, outlet: Outlet) -> tuple[str, str]:
+    def reprint(self, outlet: Outlet) -> tuple[str, str]:
         """Return the title and text of a reprint, with the edits of its outlet."""
         draft = self._draft(self._wordings if self._happens(_CORRECTED) else self._misprinted)
         if not self._story.plot.is_bulletin:

@@ -215,7 +215,7 @@ def _small(job: Job) -> None:
 
 
 def _post(job: Job, addresses: deque[str], path: str, body: bytes) -> None:
-    """Repeat a request until every item is accepted; begin with the sidecar that responded last."""
+    """Repeat a request until every item is accepted; begin with the sidecar that responded most recently."""
     # Each feeder has its own credentials, so the sidecar counts it as a separate caller.
     headers = {"Content-Type": _NDJSON, **urllib3.make_headers(basic_auth=f"{job.file}:x")}
 

@@ -145,7 +145,7 @@ class OddRequests:
     """Draws random requests."""
 
     def __init__(self, chance: random.Random, *, set_up: Sequence[str], others: Sequence[str]) -> None:
-        """Set the indices that requests name: indices that were set up, by name or alias, and others."""
+        """Set the indices that requests name: those that were set up, by name or alias, and other indices."""
         self._chance = chance
         self._set_up = list(set_up)
         self._others = list(others)
@@ -255,7 +255,7 @@ class OddRequests:
         return self._damaged(b"".join(_json(each) + end for each in lines))
 
     def _damaged(self, body: bytes) -> bytes:
-        """Return a body, in most cases unchanged, in others with random insertions and deletions."""
+        """Return a body, in most cases unchanged, in other cases with random insertions and deletions."""
         for _ in range(self._pick([0, 0, 0, 0, 0, 0, 1, 1, 3])):
             at, other = (self._chance.randrange(len(body) + 1) for _ in range(2))
             keys = [place + 1 for place, byte in enumerate(body[:2_000]) if byte in b"{,:["] or [0]

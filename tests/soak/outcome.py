@@ -80,7 +80,9 @@ def outcome_of(
         ],
         "seqs shared by several articles": [str(each) for each, count in numbers.items() if count > 1],
         "articles with a different root than in the replay": [
-            f"{id_}: {roots[id_]} for {replayed.get(id_)}" for id_ in order if roots[id_] != replayed.get(id_)
+            f"{id_}: {roots[id_]}, not {replayed.get(id_)}"
+            for id_ in order
+            if roots[id_] != replayed.get(id_)
         ],
         "violations of the forest": violations,
     }
@@ -124,7 +126,7 @@ def _replayed(
 _MIB = 1 << 20
 # The time in which a process loads its modules and, as the owner, the forest.
 _WARM_S = 30.0
-# The memory of Python processes varies by this much. A leak with each of 100,000 articles would exceed it.
+# The memory of a Python process may vary by 15 % and 32 MiB. A leak in each of 100,000 articles exceeds that.
 _MOST_GROWTH, _SLACK_BYTES = 1.15, 32 * _MIB
 _FOREST = re.compile(rb"^esdedup_forest_memory_bytes\{[^}]*\} (\S+)$", re.MULTILINE)
 _OWNED = re.compile(rb"^esdedup_lease_held\{[^}]*\} 1", re.MULTILINE)

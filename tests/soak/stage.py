@@ -18,7 +18,7 @@ from tests.support.sidecar_process import SidecarProcess, until
 
 # A disruption may affect responses until this many seconds after its end.
 _AFTER_S = 15.0
-# Enough for operations that normally take a few seconds, even on a busy machine.
+# The longest wait, on a busy machine, for operations that normally take a few seconds.
 _PATIENCE_S = 240.0
 # These ports are below those of outgoing connections, which could otherwise take the port of a server that is
 # down.

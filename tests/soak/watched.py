@@ -117,7 +117,7 @@ class Watched:
         warm = self.memory_bytes[len(self.memory_bytes) // _WARM_PART :]
         first, last = (sorted(each)[len(each) // 2] for each in (warm[:3], warm[-3:]))
         if last > _MOST_GROWTH * first + _SLACK_BYTES:
-            self.note(f"its memory grows: {first // _MIB:,} MiB, then {last // _MIB:,} MiB")
+            self.note(f"the memory grows: {first // _MIB:,} MiB, then {last // _MIB:,} MiB")
         return first // _MIB, last // _MIB
 
 

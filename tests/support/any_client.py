@@ -23,14 +23,14 @@ def main(url: str, sidecar: str, index: str, forest: str) -> None:
         got = {
             "version": version("elasticsearch"),
             "violations": len(list(Maintenance(client, forest=f"{forest}-own").verify([fed]))),
-            "waited": waited(client, fed, f"{forest}-own"),
-            "awaited": asyncio.run(_awaited(url, fed, f"{forest}-own")),
+            "sync": read(client, fed, f"{forest}-own"),
+            "async": asyncio.run(_read_async(url, fed, f"{forest}-own")),
             "through": _through(client, sidecar, index, forest),
         }
     sys.stdout.write(json.dumps(got))
 
 
-def waited(client: Elasticsearch, index: str, forest: str) -> dict[str, Any]:
+def read(client: Elasticsearch, index: str, forest: str) -> dict[str, Any]:
     """Return the results of reading an index."""
     reader = Reader(client, forest=forest)
     page = reader.list(index, sort="similar-desc")
@@ -41,7 +41,7 @@ def waited(client: Elasticsearch, index: str, forest: str) -> dict[str, Any]:
     }
 
 
-async def _awaited(url: str, index: str, forest: str) -> dict[str, Any]:
+async def _read_async(url: str, index: str, forest: str) -> dict[str, Any]:
     async with AsyncElasticsearch(url) as client:
         reader = AsyncReader(client, forest=forest)
         page = await reader.list(index, sort="similar-desc")

@@ -73,7 +73,7 @@ def batches(all_arrivals: list[Any], sizes: list[int]) -> list[list[Any]]:
 
 
 def as_batch(batch: list[Arrival], signatures: np.ndarray | None = None) -> Arrivals:
-    """Convert arrivals for the forest; without signatures, the ids are used as simhashes."""
+    """Return arrivals as `Arrivals`; without `signatures`, the ids are used as simhashes."""
     return Arrivals(
         exist=np.array([each.id is not None for each in batch], bool),
         signatures=from_hex(each.id or "0" * 16 for each in batch) if signatures is None else signatures,

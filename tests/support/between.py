@@ -1,6 +1,6 @@
 """Clients whose requests a test can watch, delay, change or refuse.
 
-They are passed to the package like any other client, so faults occur where real faults would.
+Tests pass these clients to the package like any other client, so faults occur where real faults would.
 """
 
 import contextlib

@@ -103,15 +103,15 @@ class BoilerplateModel:
         self.block_pages = block_pages
         self.end_passages = end_passages
         self.least_article_bits = least_article_bits
-        # By site: its number of pages, and the number of the last page learned when that count changed.
+        # By site: its number of pages, and the number of the last page learned when that count last changed.
         self.sites: dict[str, tuple[int, int]] = {}
         self.period_records = period_records
         self.pages: dict[int, int] = {}
-        # The latest pages (and articles) by first passage, by last passage, and by first passage and title.
+        # The latest page: by first passage (with the article), by last passage, by first passage and title.
         self.openings: dict[int | None, tuple[int, int]] = {}
         self.closings: dict[int | None, int] = {}
         self.titled: dict[tuple[int | None, str | None], int] = {}
-        # By passage: a page that contains it; and, if it was seen again, its `SitePages` and its contexts.
+        # By passage: a page that contains it. `rows` has the `SitePages` and contexts of passages seen again.
         self.values: dict[int, int] = {}
         self.rows: dict[int, tuple[SitePages, list[int]]] = {}
         self.learned: dict[int, int] = {}
@@ -394,7 +394,7 @@ def article_of(name: str | None, content_hash: int) -> int:
 
 
 def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:
-    """Add the pages of a block that contain a passage to its counts."""
+    """Add the pages of a block that contain a passage to the counts for the passage."""
     if counted is None:
         counted, seen_on = SitePages.of_first_page(seen_on[0]), seen_on[1:]
     for page in seen_on:

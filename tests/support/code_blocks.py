@@ -2,8 +2,8 @@
 
 The blocks of a document share a directory and a server. Bash runs shell commands, and all Python blocks share
 a namespace. A block with a title is a file of that name. A block after ``<!-- prints -->`` is the expected
-output of the previous block, where ``…`` matches anything. The test lists all other blocks, with the reason
-why they do not run.
+output of the previous block, where ``…`` matches anything. tests/foreign/test_code_blocks.py lists all other
+blocks, with the reason why they do not run.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ class Block(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The document and the block's first line, which identify the block in the test's list."""
+        """The document and the block's first line, which identify the block in `NOT_RUN`."""
         return self.document, self.text.splitlines()[0]
 
     @property

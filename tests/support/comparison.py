@@ -156,7 +156,7 @@ def resemblance(one: Sketches, other: Sketches) -> Floats:
 
 
 def _codes(sketches: Sketches) -> npt.NDArray[np.uint64]:
-    """Return the 2-bit codes, in no particular order."""
+    """Return the 2-bit codes of each sketch, in no particular order."""
     shifts = np.arange(0, 64, 2, dtype=np.uint64)
     codes = (sketches[..., None] >> shifts) & np.uint64(3)
     flat: npt.NDArray[np.uint64] = codes.reshape(*sketches.shape[:-1], 32 * sketches.shape[-1])

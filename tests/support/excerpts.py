@@ -1,4 +1,4 @@
-"""Stories with excerpts too small to join them, and articles whose text is replaced by a notice."""
+"""Stories with excerpts too short to join a cluster, and articles with a notice instead of their text."""
 
 from random import Random
 from string import ascii_lowercase
@@ -14,7 +14,7 @@ def sentences(seed: str, number: int) -> list[str]:
 
 
 def articles() -> list[dict[str, Any]]:
-    """Return a story and its copy, two excerpts with 40 % of it, a copy of one excerpt, and other stories.
+    """Return a story and its copy, two excerpts with 40 % of the story, a copy of an excerpt, and others.
 
     Tests may delete the story `lost`, of which `lost-excerpt` is an excerpt.
     """

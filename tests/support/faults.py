@@ -65,7 +65,7 @@ class Interrupts:
 
     @property
     def functions(self) -> set[str]:
-        """The names of the functions in which it has raised."""
+        """The names of the functions in which `Interrupted` was raised."""
         return {name for name, _ in self.raised}
 
     @contextlib.contextmanager

@@ -85,7 +85,7 @@ class Job:
 
 
 class Feeder:
-    """A process that does a job; leaving the context kills it."""
+    """A process that does a job; leaving the context kills the process."""
 
     def __init__(self, job: Job) -> None:
         _processes.set_forkserver_preload(["tests.support.feeder", "tests.support.forked"])

@@ -89,7 +89,7 @@ class Fuzzed:
         return ours, self.elasticsearch.send("POST", path.format(index=pair.theirs), body, headers)
 
     def articles(self, es: Elasticsearch) -> dict[str, dict[str, Any]]:
-        """Return the articles written through the sidecar, by id; check that all with a text have a root."""
+        """Return the articles written through the sidecar, by id; check that each with a text has a root."""
         es.indices.refresh(index=self.set_up.ours)
         found = {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=self.set_up.ours)}
         roots = {id_: each.get("dedup", {}).get("root") for id_, each in found.items()}

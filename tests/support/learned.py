@@ -17,7 +17,7 @@ from esdedup.elastic.forest import writer
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
 
 TABLES = ("pages", "sites", "passages", "contexts")
-# The columns of a row of "contexts" that describe the pages of a site.
+# The number of columns that describe the pages of a site, in a row of "contexts".
 SITE_COLUMNS = 5
 
 

@@ -20,7 +20,7 @@ class ModelNode:
     seq: int
     seen: int
     made: int
-    # Only for a root: the name of a root that contains it, and of a root that it contains.
+    # Only for a root: the name of a root that contains this root, and of a root that this root contains.
     part_of: str | None = None
     has_part: str | None = None
     indexed: set[int] = dataclasses.field(default_factory=set)
@@ -46,7 +46,7 @@ class Model:
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
         in_common: Callable[[int, int], bool] = lambda one, other: (one ^ other).bit_count() <= 3,
         max_postings: int = 2**31,
-        goes_on: Pairwise = lambda text, before: False,
+        continues: Pairwise = lambda text, before: False,
         has_root: Pairwise = lambda text, root: False,
         length: Callable[[str], int] = lambda text: 0,
         name: Callable[[str, int], str] = lambda text, period: text,
@@ -60,7 +60,7 @@ class Model:
         self.representatives = representatives
         self.in_common = in_common
         self.max_postings = max_postings
-        self.goes_on = goes_on
+        self.continues = continues
         self.has_root = has_root
         self.length = length
         self.name = name
@@ -146,23 +146,23 @@ class Model:
         """
 
         def is_next(later: ModelNode, before: ModelNode) -> bool:
-            return bool(later.addresses & before.addresses) and self.goes_on(later.id, before.id)
+            return bool(later.addresses & before.addresses) and self.continues(later.id, before.id)
 
         versions = sorted(
             (each for each in found if each.addresses & new.addresses), key=lambda each: each.seq
         )
-        going: list[ModelNode] = []
+        chain: list[ModelNode] = []
         needed = 0
         for number, each in reversed(list(enumerate(versions, 1))):
-            later = going[-1] if going else new
-            is_unchecked = going and number >= self.max_postings
+            later = chain[-1] if chain else new
+            is_unchecked = chain and number >= self.max_postings
             if is_unchecked or later.root == each.root or is_next(later, each):
-                going.append(each)
+                chain.append(each)
             else:
                 needed += 1 if self.length(each.id) * 2 < self.length(new.id) else 4
-        if len(going) < needed:
+        if len(chain) < needed:
             return set()
-        return {each.root for each in going if is_next(new, each) and self.has_root(new.id, each.root)}
+        return {each.root for each in chain if is_next(new, each) and self.has_root(new.id, each.root)}
 
     def best(self, text: str, roots: set[str]) -> str | None:
         """Return the root with the best claim to a text, or the oldest in a tie; None if there is none."""

@@ -1,7 +1,7 @@
 """Runs `esdedup` and `python` quickly: a process that has imported everything forks for each call.
 
-Starting Python and importing modules take most of the time of a short command. `serve` waits for calls. The
-script `CALL` replaces the command; it sends its arguments, standard streams, directory and environment.
+Starting Python and importing modules take most of the time of a short command. `serve` waits for calls.
+The script `CALL` replaces the command, and sends its own arguments, streams, directory and environment.
 A command that starts a server returns once the server responds, and leaves it running.
 """
 

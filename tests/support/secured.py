@@ -74,7 +74,7 @@ class Secured:
         return any(True for _ in self.granting(user, action, index))
 
     def granting(self, user: str, action: str, index: str) -> Iterator[tuple[str, str]]:
-        """Yield the user's privileges that allow an action, as `privileges` yields them."""
+        """Yield the user's privileges that allow an action, in the form that `privileges` yields."""
         # Actions on templates concern the cluster, though their names begin with "indices:".
         is_of_cluster = action.startswith(("cluster:", "indices:admin/index_template/"))
         for names, privilege in self.privileges(user):

@@ -15,7 +15,7 @@ class Message(NamedTuple):
 
 
 class KafkaConsumer:
-    """Returns the articles in two batches, and requires a commit after each."""
+    """Returns the articles in two batches, and requires a commit after each batch."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The crate in `core/`: texts, learned boilerplate and nodes in memory. Columns are bytes for numpy arrays.
+"""The crate in `core/`: texts, learned boilerplate and nodes in memory. Columns are bytes of numpy arrays.
 
 A fault is a bug in the crate that a text triggered: ``FILE:LINE``, or "" if there was none. Functions that do
 not return faults raise `esdedup.errors.TextFailed`.
@@ -47,7 +47,7 @@ class Parsed:
     def signatures(
         self, left_out: bytes, min_letters: int, max_sentence_length: int
     ) -> tuple[bytes, bytes, bytes, list[str]]:
-        """Return signatures of `verified`, `SIGNATURE`, 0 if missing; which exist, bool; letters, int64.
+        """Return signatures of `verified` (`SIGNATURE`; 0 if missing); which exist, bool; letters, int64.
 
         Here and below, the last item contains new faults and the earlier `faults`.
         """
@@ -80,7 +80,7 @@ def parse(
         texts: With or without markup.
         max_length: How many characters to keep of each visible text.
         keep_points: Whether to keep the normalised texts, which methods that return strings need.
-        character_hash: An odd factor and an offset for hashes that no profile uses.
+        character_hash: An odd factor and an offset of an experimental hash, which no profile uses.
         threads: How many threads parse the texts, and later fingerprint them.
     """
 
@@ -239,7 +239,7 @@ class Relation:
         """Return a `StoredNode` or `StoredHash` in packed form; raises `ValueError` for invalid values."""
 
     def unpack(self, packed: bytes) -> _Node | _Hash | None:
-        """Return the fields of a packed node or content hash; None if the length fits neither."""
+        """Return the fields of a packed node or content hash; None if it has the length of neither."""
 
     def log(self, packed: Sequence[bytes]) -> tuple[bytes, int]:
         """Return nodes and content hashes in log format, and the latest `seen_ms`; raises as `documents`."""
@@ -314,10 +314,10 @@ class Nodes:
         """Return the ids of the roots that the last step compared by their numbers of leaves."""
 
     def keep(self) -> None:
-        """Keep the changes of the first step."""
+        """Keep the changes of the oldest open step."""
 
     def undo(self) -> None:
-        """Undo the changes of the last step."""
+        """Undo the changes of the latest open step."""
 
     def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
         """Add live nodes and content hashes, in the format of `Plan.written` and in any order.

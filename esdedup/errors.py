@@ -262,7 +262,7 @@ class ForestOwner:
     since: datetime
     # Whether the process has released the forest.
     released: bool
-    # The address where the process accepts articles from others; None if it does not, or is unreachable.
+    # The address where the process accepts articles from others; None if it accepts none, or is unreachable.
     url: str | None = None
 
     def __str__(self) -> str:

@@ -25,9 +25,9 @@ def is_known_host(host: str, names: Collection[str] = ()) -> bool:
 
 
 def is_foreign(method: str, header: Callable[[str], str | None]) -> bool:
-    """Return whether a page of another site makes a browser send a request, except by following a link.
+    """Return whether a page of another site made a browser send a request; followed links do not count.
 
-    `header` returns the value of a header. Older browsers send only `Origin`; other clients, neither header.
+    `header` returns the value of a header. Older browsers send only `Origin`; other clients send neither.
     """
     site, origin = header("Sec-Fetch-Site"), header("Origin")
     if method in {"GET", "HEAD"}:

@@ -51,7 +51,7 @@ _TRACKING = re.compile(
 # The prefix of labels of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
-# The minimum number of digits in an article's address, or of words at its end; sections rarely have so many.
+# An article's address has at least this many digits, or words at its end; a section's rarely has.
 _FEWEST = 4
 # The maximum length of a domain name.
 _MOST_CHARACTERS = 253
@@ -66,8 +66,8 @@ class Provenance(NamedTuple):
     # None if the link seems to lead to a front page or a section.
     path: str | None
     # 64 bits by which versions of an article are recognised: 26 bits from its address (the host, path and
-    # query of its link), 26 bits from its id, then zeros. Bits are 0 if the id is unknown, or if the link
-    # is missing or leads to a front page or a section.
+    # query of its link), 26 bits from its id, then zeros. The id's bits are 0 if it is unknown; the
+    # address's bits are 0 if the link is missing or leads to a front page or a section.
     origin: int
 
     @classmethod

@@ -64,7 +64,7 @@ _MOST_BITS = 64
 
 @functools.lru_cache
 def time_reader(time_format: str | None) -> Callable[[Any], int | None]:
-    """Return a parser for a format; None uses `time_ms`. Of a list, the parser returns the earliest time."""
+    """Return a parser for a format; None uses `time_ms`. For a list, the parser returns the earliest time."""
     readers = [time_ms] if time_format is None else [*map(_reader, time_format.split("||"))]
 
     def read(value: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Print the stories with the most articles, and who was first: ``python front_page.py [WORDS…]``."""
+"""Print the largest stories, and who published each first: ``python front_page.py [WORDS…]``."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
-"""Print each story once it has reached a number of sources: ``python newly_spread.py SOURCES FILE``.
+"""Print stories that at least SOURCES sources have published: ``python newly_spread.py SOURCES FILE``.
 
-FILE stores the roots of the printed stories. A root never changes, so it identifies a story.
+Each story is printed once: FILE stores the roots of printed stories. A root never changes.
 """
 
 import os

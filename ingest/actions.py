@@ -48,7 +48,7 @@ _TWO_TEXTS = "its doc and its upsert have different texts: use the same text, or
 
 
 class Addition(NamedTuple):
-    """The dedup object to be added to an action, where it replaces all existing objects of esdedup."""
+    """The dedup object to be added to an action, where it replaces all existing dedup objects."""
 
     # The object for each part of the action: "source" for a whole document; "doc" and "upsert" for an
     # update, possibly even with `doc_as_upsert`. None removes existing objects and adds nothing.
@@ -87,7 +87,7 @@ class ArticleAction:
     is_routed_by_root: bool = False
     # The parts of an update that set a dedup object, which only a forest may write.
     forged: Mapping[str, None] = dataclasses.field(default_factory=dict)
-    # Whether the forest's time is taken from the articles, which may be old, instead of the clock.
+    # Whether the forest's time is taken from the articles, which may be old, and not from the clock.
     is_backfill: bool = False
 
     # The forest's decision. This field and the following ones are set when the article is assigned.
@@ -208,14 +208,14 @@ def article_in(
                 parts["doc"] = {"published": dated_ms}
             return Addition(parts) if parts else None
         if index.is_routed_by_root:
-            # Without the root as routing, the update would miss the article or create a second with this id.
+            # Without the root as routing, the update would miss the article, or create another with this id.
             raise ArticleRejected(
                 name,
                 f"updates a text in {action['_index']!r}, which is routed by root, so a new text may "
                 "move the article to another shard. Delete it with its root as routing, then index it again",
             )
     article_id = action.get("_id") and f"{index.name}/{action['_id']}"
-    article, *others = articles  # only an update can have a second
+    article, *others = articles  # only an update may contain two articles
     text, known_ms = text_of(article, fields, name=name), action.get(KNOWN_MS)
     dated_ms, wrong_date = _dated(article, fields, known_ms)
     site, path, origin = Provenance.of(article, fields, article_id)
@@ -335,8 +335,8 @@ def writes_out_upsert(added: Addition, update: Mapping[str, Any]) -> bool:
 def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
     """Return the root of an article without a fingerprint, which forms its own cluster.
 
-    The root is derived from the index's own name and the id, so an article always gets the same root. Without
-    an id it is derived from the nonce: arrival numbers would repeat if the forest were recreated.
+    The root is derived from the name of the index (not of an alias) and the id, so an article always gets the
+    same root. Without an id it is derived from the nonce, since arrival numbers repeat in a recreated forest.
     """
     identity = ["nonce", nonce] if article_id is None else ["id", str(article_id)]
     digest = hashlib.blake2b(json.dumps([index, identity]).encode(), digest_size=16)

@@ -54,7 +54,7 @@ class Adoption(InPlace):
             index: An index, alias or pattern, or several, separated by commas.
             fields: The names of the articles' fields. None uses the names that an index has recorded, or the
                 default names.
-            on_rejected: Called for each article that cannot be enriched, which stays unchanged.
+            on_rejected: Called for each article that cannot be enriched and therefore stays unchanged.
 
         Raises:
             FieldsNotFound: The inspected articles lack the text field, or seem to use other field names than
@@ -148,7 +148,7 @@ class Adoption(InPlace):
                 )
 
     def _by_time(self) -> Iterator[Hit]:
-        """Yield articles without a root in chronological order; a missing or default time sorts last."""
+        """Yield articles without a root in chronological order; missing and default times come last."""
         by_time = {"order": "asc", "missing": "_last", "unmapped_type": "date", "numeric_type": "date"}
         old = {"range": {self.fields.time: {"lt": UNSET_MS[-1].stop, "format": "epoch_millis"}}}
         for query, is_unset in (self._to_do, False), ({"bool": {"filter": [self._to_do, old]}}, True):
@@ -159,7 +159,7 @@ class Adoption(InPlace):
                         yield hit
                         continue
                     self._counts["read"] += 1
-                    why = f"has a field {self.fields.dedup!r} of its own"
+                    why = f"has a field {self.fields.dedup!r} that esdedup did not write"
                     self._reject(place_of(hit), ArticleRejected(hit["_id"], why))
 
     def _action(self, hit: Hit) -> dict[str, Any]:

@@ -72,9 +72,9 @@ class DateCheck:
 
 
 class Assigner:
-    """Assigns the articles of batches. Not thread-safe.
+    """Assigns roots to the articles of a batch. Not thread-safe.
 
-    Logs a warning when a cluster grows beyond `most_plausible_leaves`. `threads` fingerprint the texts.
+    Logs a warning when a cluster grows beyond `most_plausible_leaves`. `threads` threads fingerprint texts.
     """
 
     def __init__(

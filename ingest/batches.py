@@ -17,7 +17,7 @@ BATCH_SIZE = 1_000
 
 MAX_BATCH_SIZE = 8_000_000
 """The size in characters or bytes at which a batch is complete, since it is held in memory as a whole. 1,000
-articles of average length are smaller."""
+articles of average length do not reach it."""
 
 
 class Filling(Generic[_Item]):
@@ -56,7 +56,7 @@ class Filling(Generic[_Item]):
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raise `SettingError` if the number is out of range."""
+    """Raise `SettingError` if the batch size is out of range."""
     most = DEFAULT_LIMITS.bulk_documents
     if not 1 <= batch_size <= most:
         raise SettingError(f"batch_size is {batch_size}; it must be from 1 to {most:,}")
@@ -77,7 +77,7 @@ def batches(
 ) -> Iterator[list[_Item]]:
     """Yield the items in batches, in order.
 
-    A batch is complete when it has `most` items or reaches `MAX_BATCH_SIZE`; the last item may exceed it.
+    A batch is complete when it has `most` items or reaches `MAX_BATCH_SIZE`, which its last item may exceed.
 
     With `flush_interval_s`, a batch is also complete this many seconds after its first item arrived. A
     separate thread then reads `items`, at most one batch ahead, and an empty list is yielded before each wait

@@ -30,9 +30,9 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     id: str
     # The root; None if the text, or an earlier text with the same content hash, has no fingerprint.
     root: str | None
-    # The root that this root is a part of, if any.
+    # An earlier root whose text contains this root's text, if any.
     part_of: str | None
-    # An earlier root that is a part of this root, if any.
+    # An earlier root whose text is a part of this root's text, if any.
     has_part: str | None
     # The fingerprint of the article's node; None if `root` is None.
     fingerprint: str | None

@@ -105,7 +105,7 @@ def _extent(lines: Sequence[_Line]) -> str:
 
 
 class _Row:
-    """The lines of one row, kept until it is complete; lines to be re-read (`again`) come first."""
+    """The lines of one row, kept until the row is complete; lines to be re-read (`again`) come first."""
 
     def __init__(self, again: collections.deque[_Line], lines: Iterator[_Line], max_bytes: int) -> None:
         self.lines: list[_Line] = []

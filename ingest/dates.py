@@ -31,7 +31,7 @@ def judged(value: object, milliseconds: int | None) -> tuple[int | None, str]:
     if milliseconds is None or milliseconds == NO_TIME:
         wrong = "cannot be read"
     elif milliseconds in _NEAR_1970_MS and _NUMBER.fullmatch(str(value)):
-        wrong = "lies near January 1970 (are these seconds?)"
+        wrong = "lies near January 1970 (is it in seconds?)"
     elif milliseconds < UNSET_MS[-1].stop and any(milliseconds in each for each in UNSET_MS):
         wrong = "is the default of an unset clock"
     else:

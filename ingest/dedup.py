@@ -46,7 +46,7 @@ class Dedup(Closing):
     The forest, which stores the clusters, lives in the same Elasticsearch. Enriching the first article opens
     the forest and acquires its lease; `close` releases it. Threads may share a `Dedup`; their batches are
     assigned one after another. Only one process at a time may feed a forest, so a forked process cannot use
-    its parent's `Dedup`. To feed from several, run `esdedup sidecar`, and pass its address to each `Dedup`.
+    its parent's `Dedup`. For several processes, run `esdedup sidecar`, and pass its address to each `Dedup`.
 
     Raises:
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
@@ -108,9 +108,9 @@ class Dedup(Closing):
                 fit, which makes feeding faster; 0 disables this. None allows half of the machine's memory.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 must be a power of two.
-            overrides: Passages declared boilerplate or text, regardless of what was learned. Overrides
+            overrides: Passages declared boilerplate or text. They override learned boilerplate, and
                 apply to articles that are enriched from now on.
-            workers: How many threads fingerprint texts, 1 to 256; the results are the same. Segmenting texts
+            workers: How many threads fingerprint texts, 1 to 256, with the same results. Segmenting texts
                 into words, which is most of the work in `classic` and `keywords`, uses a single thread.
             expire_every_s: Seconds between runs that delete expired nodes, in steps after each batch. The
                 first run starts after this many seconds. None leaves the deletion to `expire`.

@@ -18,7 +18,7 @@ from esdedup.likely_fields import fields_not_found
 
 _UNSORTED = 100_000
 _GENERATION = 5_000_000
-"""The number of ids in each of two generations, 8 bytes each; the latest 5 to 10 million ids are kept."""
+"""The number of ids (8 bytes each) in each of two generations; the latest 5 to 10 million ids are kept."""
 # Limits on the number and total size of the articles that `check_fields` holds in memory.
 _MOST_ARTICLES = 100
 _MOST_BYTES = 40_000_000

@@ -44,7 +44,7 @@ _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
 # Statuses of updates whose articles were changed or deleted after they were read.
 _CHANGED_STATUSES = frozenset({404, CONFLICT})
-_PART = {"filter", "search_routing"}
+_SELECTS_PART = {"filter", "search_routing"}
 _BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
 
 
@@ -110,7 +110,7 @@ class InPlace(Run):
             refuse_closed(name, each)
             patterns, own = self._index.split(","), each["aliases"]
             seen = [it for it in (name, *own) if any(fnmatch.fnmatchcase(it, every) for every in patterns)]
-            if seen and all(_PART & own.get(it, {}).keys() for it in seen):
+            if seen and all(_SELECTS_PART & own.get(it, {}).keys() for it in seen):
                 flaw = f"would be read whole, but the alias {seen[0]!r} selects a part of it: name the index"
                 raise IndexNotReady(f"the index {name!r} {flaw}", index=name)
             if cut := {"includes", "excludes"} & each["mappings"].get("_source", {}).keys():

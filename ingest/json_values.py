@@ -12,7 +12,7 @@ from esdedup.fields import refuse_surrogates
 # The estimated memory in bytes of a number, or of an empty list or object.
 _BYTES_OF_OTHERS = 16
 _SCALARS = frozenset((int, float, bool, type(None)))
-_OTHERS = _SCALARS | {str, list}
+_NOT_OBJECTS = _SCALARS | {str, list}
 
 
 def parsed_with_surrogates(source: bytes) -> Any:
@@ -28,7 +28,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
-    """Raise `ArticleRejected` for excessive nesting, a lone surrogate, or a field name that is no string."""
+    """Raise `ArticleRejected` for excessive nesting, lone surrogates, or field names that are not strings."""
     if (strings := _strings_in_flat(value)) is not None:
         refuse_surrogates("".join(strings), name=name)
         return
@@ -72,7 +72,7 @@ def _strings_in_flat(value: object) -> list[str] | None:
 
 def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
     """Return whether a value is an object; faster than `isinstance` alone for JSON types."""
-    return value.__class__ not in _OTHERS and isinstance(value, Mapping)
+    return value.__class__ not in _NOT_OBJECTS and isinstance(value, Mapping)
 
 
 def _levels(value: object) -> Iterator[list[object]]:

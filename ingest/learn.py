@@ -178,7 +178,7 @@ def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPag
 
 
 def first_pass(learner: Learner, articles: Iterable[ReadArticle], fields: Fields) -> None:
-    """Learn from articles that will be re-read to be assigned; the second pass rejects invalid ones."""
+    """Learn from articles that will be re-read to be assigned; the second pass rejects invalid articles."""
     pages = (each for each in texts_of(articles, fields) if isinstance(each, RawPage))
     learner.learn(pages, on_learned=lambda *_: None)
 

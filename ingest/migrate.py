@@ -70,7 +70,7 @@ class Migration(InPlace):
             to: The new forest; `run` creates it if it does not exist.
             forest: The current forest, which may have any profile or format, or may have been deleted. None
                 means the forest recorded in the indices, or ``esdedup-forest``.
-            on_rejected: Called for each article that cannot be enriched, which stays unchanged.
+            on_rejected: Called for each article that cannot be enriched and therefore stays unchanged.
 
         Raises:
             IndexBlocked: An index is read-only.

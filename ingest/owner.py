@@ -296,7 +296,7 @@ class Owner(Closing):
 
     def _opened(self) -> ElasticStore:
         if self._store is None or self._store.writer.lease.is_lost:
-            # Reset both first: opening may fail, and another forest of that name may have other edits.
+            # Reset store and edits first: opening may fail, and a new forest may have other edits.
             self._store, self._edits = None, Edits()
             if self._expiry:
                 self._expiry.abandon()

@@ -30,7 +30,7 @@ from esdedup.sites import RawPage, site_fields
 
 _TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105
 PATIENCE_S = 120.0
-"""Long enough for a standby to start, and to replace a dead owner, which takes up to half a minute."""
+"""The default patience: a standby can start and replace a dead owner, which takes up to half a minute."""
 
 # A batch takes about a second. If a sidecar hangs longer than this, another one has taken over the forest.
 _ANSWER_S = 30.0
@@ -38,7 +38,7 @@ _ANSWER_S = 30.0
 _CONNECTIONS = 32
 _ADVICE = {
     401: "give the right sidecar_token",
-    404: "is it the address of a sidecar, of this version?",
+    404: "is this the address of a sidecar of this version?",
     413: "use a smaller batch_size",
 }
 _PARTS = {"dedup": "source", "doc": "doc", "upsert": "upsert"}

@@ -274,8 +274,8 @@ class Threads(SettingGroup):
     """The number of worker threads."""
 
     workers: int = Field(default=fingerprint.WORKERS, ge=1, le=256)
-    """How many threads fingerprint texts; the results are the same. Segmenting texts into words, as classic
-    and keywords do, uses a single thread."""
+    """How many threads fingerprint texts, which does not affect the results. Segmenting texts into words, as
+    classic and keywords do, uses a single thread."""
 
 
 class FieldNames(SettingGroup):

@@ -1,4 +1,4 @@
-"""Files of words: tables of weights, which are computed from articles, dictionaries and stop words."""
+"""Word files: weight tables (computed from articles), user dictionaries and stop-word lists."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ def with_words(
 ) -> Profile:
     """Return a profile that segments, weighs or hashes words differently; None keeps the profile's choice.
 
-    `stop_words` is a file with one word per line. Raises `SettingError`, also if the profile uses no words.
+    `stop_words` has one word per line. Raises `SettingError` for an invalid file, or a profile without words.
     """
     weighting = None if weights is None else read_weights(weights)
     if stop_words is not None:
@@ -94,7 +94,7 @@ def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | None:
-    """Return the segmenter of the given name, or jieba with the given user dictionary; None for neither."""
+    """Return the segmenter of the given name, or jieba with the given dictionary; None if both are None."""
     segmenter = None if name is None else get_segmenter(name)
     if dictionary is None:
         return segmenter
@@ -104,7 +104,7 @@ def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | Non
 
 
 def words_never_cut(profile: Profile) -> list[str]:
-    """Return a message for each file with words that have no effect, as the segmenter never yields them."""
+    """Return a message for each file with words that the segmenter never yields, so they have no effect."""
     segmenter, weighting = profile.segmenter, profile.weighting
     lines = []
     if isinstance(weighting, StopWords):
@@ -120,7 +120,7 @@ def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
     if not isinstance(segmenter, Jieba) or segmenter.dictionary is None:
         return []
     words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
-    advice = "raise their frequencies; jieba always splits at spaces, most signs, and letters beyond a to z"
+    advice = "raise their frequencies; jieba always splits at spaces, punctuation and letters beyond a to z"
     return _about(segmenter, "words of the dictionary", words, advice)
 
 
@@ -173,7 +173,7 @@ def count_words(
 
 
 def written_weights(table: WordTable, *, articles: int) -> str:
-    """Return a table in the format of `read_weights`, one word per line, made from `articles` articles."""
+    """Return a table in the format of `read_weights`, one word per line, with the number of articles."""
     words = {word: table.weight(word) for word in sorted(table.words)}
     content = {"default": table.default, "articles": articles, "words": words}
     return json.dumps(content, ensure_ascii=False, indent=0) + "\n"

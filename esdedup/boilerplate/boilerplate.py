@@ -19,9 +19,9 @@ _BLOCK_PAGES = 32
 # and footers are. Real pages have at most about 200 passages. A malicious page may have 66,000, which would
 # displace the boilerplate learned from a thousand other pages.
 _END_PASSAGES = 500
-# Each article sets one of 32 bits: about 8 articles set 7 bits.
+# A passage's set of articles must have this many of its 32 bits. About 8 articles set 7 bits, one each.
 _LEAST_ARTICLE_BITS = 7
-# The records of about 80,000 pages. Both periods together use at most about 200 MB.
+# A period holds the records of about 80,000 pages. Two periods use at most about 200 MB.
 _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]
@@ -71,7 +71,7 @@ class Boilerplate(Learner):
 
     @property
     def has_begun(self) -> bool:
-        """Whether a step, the changes of a batch, is open: neither kept nor undone."""
+        """Whether a step (the changes of a batch) is open, that is, neither kept nor undone."""
         return self.depth > 0
 
     def are_learned(self, hashes: Hashes, site: str | None) -> Bools:

@@ -39,7 +39,7 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "sites_keys": (np.uint64, None),
     "sites_values": (np.uint32, 2),
     # By local hash of a passage (`local_hash` in `core/src/boilerplate/pages.rs`): the last page that was a
-    # new context; for boilerplate, a page of the period in which the passage was last seen.
+    # new context; for boilerplate, any page of the period (`Window`) in which the passage was last seen.
     "passages_keys": (np.uint64, None),
     "passages_values": (np.uint32, 1),
     # For passages that were seen again: the first page; the sets, in bits, of the articles that have their

@@ -12,7 +12,7 @@ _ADVICE: dict[type[errors.EsdedupError], str] = {
         "`esdedup verify --repair` resets the damaged part; `esdedup learn --index INDEX` then learns "
         "boilerplate from stored articles"
     ),
-    errors.ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
+    errors.ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another forest",
     errors.ForestExists: (
         "--replace deletes it unless it is larger, --replace-larger always; --forest NAME creates another one"
     ),

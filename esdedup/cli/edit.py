@@ -25,7 +25,7 @@ def merge(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """Merge the stories of some articles into one, which keeps the name of the first article's story.
+    """Merge the stories of some articles into one story, which keeps the name of the first article's story.
 
     Articles that arrive later with the same roots also belong to the merged story.
     """
@@ -45,7 +45,7 @@ def split(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """Split some articles, and all articles with the same texts, from their story into a new one."""
+    """Split some articles, and all articles with the same texts, from their story into a new story."""
     request = EditRequest(kind="split", ids=tuple(ids), why=why)
     _edit(where, index, request, by=by, json=json)
 

@@ -46,7 +46,7 @@ def explain(
     fingerprinting: options.Fingerprinting,
     where: options.Where,
 ) -> None:
-    """Explain why two articles are in one cluster or not, stage by stage.
+    """Explain, stage by stage, why two articles are or are not in one cluster.
 
     Also shows what is left out of each text as boilerplate: for articles of an index, what its forest has
     learned so far; for files, what `esdedup cluster` would leave out of these two files. B is treated as the
@@ -123,11 +123,11 @@ def _text_lines(text: Text, min_letters: int) -> list[str]:
     length = f"{text.letters:,} letters and digits"
     if not text.is_todays:
         how = (
-            "without a fingerprint, since it had none on arrival. It would get one today, because what is "
-            "left out has changed. This is not damage: its content hash stays without a fingerprint"
+            "without a fingerprint, since it had none on arrival. It would get one today, because other "
+            "passages are left out. This is not damage: its content hash stays without a fingerprint"
             if text.fingerprint is None
-            else "by its stored signature. It would get another one or none today, because what is left out "
-            "has changed. This is not damage: its content hash keeps its node"
+            else "by its stored signature. It would get another one or none today, because other passages "
+            "are left out. This is not damage: its content hash keeps its node"
         )
         return [length, f"compared {how}"]
     if text.fingerprint is not None:

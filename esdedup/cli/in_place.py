@@ -52,8 +52,8 @@ def adopt(
         into: Leave the indices, which must be read-only, unchanged, and write their articles into copies
             whose names have this suffix; finally, the copies take over the aliases.
         most_per_s: Maximum number of articles per second.
-        sidecar: Address of a sidecar that owns the forest, and keeps accepting articles. It uses the current
-            time, so all adopted articles are recorded as seen today.
+        sidecar: Address of a sidecar that owns the forest and keeps accepting articles. The sidecar uses the
+            current time, so all adopted articles are recorded as seen today.
     """
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     if learn_first:

@@ -153,7 +153,7 @@ def rebuild(
 
     Options:
         replace: Delete an existing forest of this name first, unless it contains more than these articles.
-        replace_larger: Delete an existing forest first, even if it contains more.
+        replace_larger: Delete an existing forest first, even if it contains more than these articles.
     """
     with server.connect() as client:
         fields = field_names.fields_of(client, *index)
@@ -196,7 +196,7 @@ def _print_stats(forest: str, stats: Stats) -> None:
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
         ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
-        ("nodes by day", ("day", "made", "last seen"), days),
+        ("nodes by day", ("day", "created", "last seen"), days),
     ):
         output.print_table(title, names, rows, numbers=range(1, len(names)))
     if stats.placeholders:

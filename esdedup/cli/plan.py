@@ -102,12 +102,12 @@ def _print_plan(plan: CapacityPlan, costs: CostsFile, *, name: str) -> None:
     output.print_table(
         "calculated", ("", "", "from"), [(each.title, _shown(each), each.basis) for each in figures(plan)]
     )
-    output.show(f"from unit costs measured on {_where(costs.measured)} ({name})", markup=False)
+    output.show(f"from unit costs measured on {_measurement(costs.measured)} ({name})", markup=False)
     if not plan.profile.keep_boilerplate:
-        output.show(f"costs of boilerplate measured on {_where(costs.learned.measured)}", markup=False)
+        output.show(f"costs of boilerplate measured on {_measurement(costs.learned.measured)}", markup=False)
 
 
-def _where(measured: Measured) -> str:
+def _measurement(measured: Measured) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in measured.versions.items())
     return f"{measured.on}: {measured.machine}; {versions}"
 

@@ -205,7 +205,7 @@ def _node(maintenance: "esdedup.Maintenance", node_id: str | None) -> tuple["For
         node = maintenance.node(node_id)
     except ForestError as error:
         return None, f"unknown: {error}"
-    return node, None if node is not None else "not in the forest, or no longer"
+    return node, None if node is not None else "not in the forest, or deleted from it"
 
 
 def _as_json(node: "ForestNode | None", missing: str | None) -> dict[str, object]:

@@ -30,7 +30,7 @@ def serve(
 
     Options:
         host: Address to listen on.
-        allow_host: A host name under which the pages are reached, such as a proxy's; may be repeated. IP
+        allow_host: A host name that visitors use to reach the pages, such as a proxy's; may be repeated. IP
             addresses, localhost and --host are always allowed. Requests for other hosts are refused.
         allow_origin: The origin of another site, such as https://desk.example, whose pages may read the JSON,
             feeds and exports (CORS); may be repeated. * allows every site that readers visit.
@@ -68,7 +68,7 @@ def serve(
     listening = listen(host, port)
     address = address_of(listening)
     typer.echo(
-        f"esdedup serves {index} at {address} (JSON at {address}/api/v1, to try out at {address}/api/v1/docs)"
+        f"esdedup serves {index} at {address} (JSON at {address}/api/v1; try it at {address}/api/v1/docs)"
     )
     pages = uvicorn.Server(
         uvicorn.Config(app, http=Visit, ws="none", log_level="warning", timeout_graceful_shutdown=1)

@@ -63,7 +63,7 @@ def sidecar(
 ) -> None:
     """Run a proxy for Elasticsearch that gives roots to the articles of many feeders.
 
-    Point Elasticsearch clients at it instead of at Elasticsearch. Settings are read from options, from the
+    Point clients at the proxy instead of at Elasticsearch. Settings are read from options, from the
     environment, and from a file (--config), in this order. On SIGTERM, it first finishes accepted requests.
     """
     require_extra("sidecar")

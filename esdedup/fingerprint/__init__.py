@@ -8,7 +8,7 @@ import `text` and `errors`.
 DEFAULT_PROFILE = "verified"
 RESEMBLANCE = 0.66
 LEAST_RESEMBLANCE, MOST_RESEMBLANCE = 0.4, 0.95
-"""The allowed resemblance: below it, unrelated texts would agree; above it, the estimate is too coarse."""
+"""The range of `resemblance`: below, unrelated texts would agree; above, the estimate is too coarse."""
 MAX_DISTANCE_BITS = 3
 MAX_KEYWORDS = 10_000
 """The maximum number of words that `keywords` can use."""
@@ -18,4 +18,4 @@ longer than any article. A text of that length uses at most 20 MB of memory whil
 LONGEST_TEXT_LENGTH = 10_000_000
 """The largest `max_text_length` of a profile."""
 WORKERS = 2
-"""The default number of threads that fingerprint texts: a small machine has as many processors."""
+"""The default number of threads that fingerprint texts: even small machines have two processors."""

@@ -114,7 +114,7 @@ class State:
         )
 
     def until(self, latest_ms: int | None) -> "State":
-        """Return the state without times after `latest_ms`; if that is None, return the state unchanged."""
+        """Return the state without times after `latest_ms`; None leaves the state unchanged."""
         if latest_ms is None:
             return self
         return State(

@@ -46,11 +46,11 @@ class Nodes(_core.Nodes):
         return Plan(assignments=assignments, written=written, log=log, state=after)
 
     def commit(self, plan: Plan) -> None:
-        """Commit the last step, which has this plan, so that `undo` no longer undoes it."""
+        """Commit the latest step, which has this plan, so that `undo` no longer undoes it."""
         self.committed.append(plan)
 
     def keep(self) -> None:
-        """Make the first step permanent; drop some nodes and content hashes that had expired by then."""
+        """Make the oldest step permanent; drop some nodes and content hashes that had expired by then."""
         super().keep()
         # This comes last: if an exception interrupts this method, a durable batch is merely read again.
         if self.committed:

@@ -27,7 +27,7 @@ it is nearly equal to the member, and resembles the root enough; or it is a late
 class Relation:
     """How a profile compares, names and indexes signatures.
 
-    In profiles with one simhash per text, texts within a distance are near, and any near text may join. In
+    In profiles with one simhash per text, texts are near if few bits differ, and any near text may join. In
     `verified`, texts are near if they have a representative in common and agree as a whole. Simhashes count
     as common if they differ in at most a few bits, so a simhash has a band key for each table of a layout.
     Minhashes count as common only if they are equal, so a minhash has one key.

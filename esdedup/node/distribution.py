@@ -117,7 +117,7 @@ class _CheckedResolver(PythonResolver):
 
     def download(self, artifact: Any) -> Path | None:
         path: Path | None = super().download(artifact)
-        # Other files only refer to jars, which are checked.
+        # Other files, such as POMs, only name jars, and jars are checked.
         if path is None or path.suffix != ".jar":
             return path
         if path.name not in self._sums:

@@ -27,10 +27,10 @@ def open_anew(path: Path) -> BinaryIO:
 
 
 def read(path: Path) -> bytes:
-    """Read a file created by `open_anew`; refuse other kinds of file, and files others may have written."""
+    """Read a file created by `open_anew`; refuse other kinds of file, and files that others can write."""
     # Without this flag, which Windows lacks, opening a pipe would block until somebody writes to it.
-    at_once = getattr(os, "O_NONBLOCK", 0)
-    with open(path, "rb", opener=lambda path, flags: os.open(path, flags | at_once)) as file:
+    non_blocking = getattr(os, "O_NONBLOCK", 0)
+    with open(path, "rb", opener=lambda path, flags: os.open(path, flags | non_blocking)) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
             raise NodeError(f"{path} is not a regular file; delete it")

@@ -14,7 +14,7 @@ import jpype
 
 from esdedup.node.additions import add_languages, answer_root, refuse_foreign_requests
 
-_SETTLE_S = 0.2
+_POLL_S = 0.2
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
     while not stopping and time.monotonic() < ends:
         if options.parent is not None and os.getppid() != options.parent:
             break
-        time.sleep(_SETTLE_S)
+        time.sleep(_POLL_S)
     node.close()
     sys.stdout.flush()
     # Exit immediately: the node is closed, and Java's own threads need not be joined.

@@ -125,7 +125,7 @@ class UnitCosts(_Model, frozen=True):
 
 
 class LearnedCosts(_Model, frozen=True):
-    """The memory and disk space that learned boilerplate uses at most, when both periods are full."""
+    """The maximum memory and disk space of learned boilerplate, when both its periods (`Window`) are full."""
 
     measured: Measured
     memory_bytes: _Positive

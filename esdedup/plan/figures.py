@@ -36,7 +36,7 @@ def _arrivals(plan: CapacityPlan) -> Iterator[Figure]:
     yield Figure("articles_a_second", "articles, on average", mean, "/s", "articles a day")
     yield Figure("peak_articles_a_second", "articles, at the peak", peak, "/s", "× peak")
     basis = "articles except unchanged reprints, within the retention and up to two hours until deletion"
-    yield Figure("nodes", "nodes at the end of the first retention", load.nodes, "", basis)
+    yield Figure("nodes", "nodes after the first retention period", load.nodes, "", basis)
     basis = "unchanged reprints, each with the boilerplate of its site"
     yield Figure("pages", "content hashes without a node", load.hashes, "", basis)
     basis = f"{us:,.0f} µs per article of this length"

@@ -28,7 +28,7 @@ _EXTRA_HASH_BYTES = 29
 _MOST_ROWS = 2**31 - 1
 # By default, Lucene merges a segment once this share of it is deleted.
 _MOST_DELETED = 0.2
-# A plan with more forests is a mistake, and computing it would take a long time.
+# A plan with more forests than this is a mistake, and would take a long time to compute.
 _MOST_FORESTS = 100_000
 
 Why = Literal["one owner is enough", "assignments per second", "memory of an owner", "rows in memory"]

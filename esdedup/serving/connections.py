@@ -33,7 +33,7 @@ def address_of(listening: socket.socket, *, scheme: str = "http") -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-# Connections beyond `max_connections`, reserved for probes.
+# How many connections beyond `max_connections` are reserved for probes.
 _SPARE = 8
 
 
@@ -104,7 +104,7 @@ class BoundedConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a malformed request, with `error_headers`."""
-        # None before the first request, unlike uvicorn's type.
+        # None before the first request, contrary to uvicorn's type hint.
         if (cycle := cast(RequestResponseCycle | None, self.cycle)) is not None:
             # Stop the application from responding to an earlier request after this response.
             cycle.disconnected = True
@@ -134,7 +134,7 @@ class BoundedConnection(H11Protocol):
         return True
 
     def _note_progress(self) -> None:
-        # None before the first request, unlike uvicorn's type.
+        # None before the first request, contrary to uvicorn's type hint.
         cycle = cast(RequestResponseCycle | None, self.cycle)
         if cycle is None or cycle.response_complete:
             return

@@ -168,7 +168,7 @@ class Guard:
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
-    # The host names under which the server is reached, besides localhost and IP addresses.
+    # The host names that clients use to reach the server, in addition to localhost and IP addresses.
     hosts: Collection[str]
     # Makes the response to a refused request.
     answer: Answer

@@ -25,7 +25,7 @@ _MAX_DETAIL = 1_000
 _RETRY_AFTER_S = 1
 _TEMPORARY = frozenset((429, 502, 503))
 # Kinds of the errors that Starlette raises, by status.
-_STARLETTES = {400: "invalid_request", 404: "no_such_page", 405: "method_not_allowed"}
+_STARLETTE_KINDS = {400: "invalid_request", 404: "no_such_page", 405: "method_not_allowed"}
 # The maximum number of invalid values in a message.
 _MOST_NAMED = 5
 
@@ -56,7 +56,7 @@ class Problem:
     detail: str
     # Seconds after which to retry; None if the response gives no time.
     retry_after_s: int | None = None
-    # The text shown on web pages; None shows the text of the kind or, without one, the detail.
+    # The text shown on web pages; None shows the kind's text or, if there is none, the detail.
     words: str | None = None
     # Additional members of the problem details.
     facts: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -85,7 +85,7 @@ class Problem:
         if isinstance(error, EsdedupError):
             return cls.of(500, "failed", str(error))
         if isinstance(error, HTTPException):
-            kind = _STARLETTES.get(error.status_code, "refused")
+            kind = _STARLETTE_KINDS.get(error.status_code, "refused")
             return cls.of(error.status_code, kind, str(error.detail))
         if isinstance(error, RequestValidationError):
             return cls.of(400, "invalid_request", _wrong_values(error))

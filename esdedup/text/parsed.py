@@ -44,7 +44,7 @@ class Passages:
     # int64 (n,): the number of letters and digits.
     alphanumerics = _column(1, np.int64)
     # bool (n,): whether each passage ends like a sentence of running text, and not like a headline, menu item
-    # or teaser; or is one of several rows of a label and a value.
+    # or teaser; or is one of several rows with a label and a value.
     are_prose = _column(2, np.bool_)
     # bool (n,): whether each has a number outside dates and times; False for long sentences of prose.
     have_figures = _column(3, np.bool_)

@@ -14,7 +14,7 @@ from esdedup.text.normalise import normal_form
 MAX_GRAM_LENGTH = 64
 """The maximum length of n-grams."""
 
-# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba splits them at the signs, except
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba splits them at the symbols, except
 # for two words in its dictionary.
 _WHOLE = frozenset({"c#", "c++"})
 _COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
@@ -190,8 +190,8 @@ class Jieba:
 class UnicodeWords:
     """Words are runs of letters, digits and their marks, for scripts with spaces between words.
 
-    Without spaces, as in Chinese, the text between two punctuation marks is one word. Signs inside a number,
-    as in 1,000.5, belong to the number.
+    Without spaces, as in Chinese, the text between two punctuation marks is one word. Punctuation inside a
+    number, as in 1,000.5, belongs to the number.
     """
 
     name: str = "words"

@@ -14,7 +14,7 @@ def test_a_plan_separates_calculated_from_measured_figures(run: Run) -> None:
     assert result.code == 0
     calculated, measured = result.out.split("from unit costs measured on")
     assert "calculated" in calculated
-    assert "nodes at the end of the first retention" in calculated
+    assert "nodes after the first retention period" in calculated
     assert "forests, each with an owner" in calculated
     assert shipped().measured.machine in measured.replace("\n", " ")
 

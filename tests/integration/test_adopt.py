@@ -541,7 +541,7 @@ def test_a_foreign_object_in_an_unsampled_article_is_kept(es: Elasticsearch, ind
         adoption.run(dedup)
     assert (adoption.summary.written, adoption.summary.failed) == (20, 1)
     assert "late" in str(rejected[0])
-    assert "has a field 'dedup' of its own" in str(rejected[0])
+    assert "has a field 'dedup' that esdedup did not write" in str(rejected[0])
     assert sources(es, index)["late"] == late
 
 

@@ -400,10 +400,10 @@ def test_a_missing_date_is_replaced_by_the_arrival_time() -> None:
     ("value", "wrong"),
     [
         ("21.11.2026 8 Uhr", "of the form 00.00.0000 0 aaa, cannot be read"),
-        (1_795_248_000, "of the form 0000000000, lies near January 1970 (are these seconds?)"),
-        ("1795248000", "of the form 0000000000, lies near January 1970 (are these seconds?)"),
+        (1_795_248_000, "of the form 0000000000, lies near January 1970 (is it in seconds?)"),
+        ("1795248000", "of the form 0000000000, lies near January 1970 (is it in seconds?)"),
         (["x"], "of the form list, cannot be read"),
-        ([1_795_248_000], "of the form list, lies near January 1970 (are these seconds?)"),
+        ([1_795_248_000], "of the form list, lies near January 1970 (is it in seconds?)"),
         ("1970-01-01T00:00:00Z", "of the form 0000-00-00a00:00:00a, is the default of an unset clock"),
         (None, None),
     ],

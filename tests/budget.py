@@ -1,7 +1,7 @@
 """Print the files and lines of each package; fail if they exceed the budget in ARCHITECTURE.md.
 
 `make static` runs ``python -m tests.budget``. Raise a budget in the commit that needs more, and say why.
-It also fails if the name of a test has more than nine words.
+The check also fails if the name of a test has more than nine words.
 """
 
 import ast

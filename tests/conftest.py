@@ -23,7 +23,7 @@ SHARED = os.environ.get("ESDEDUP_SHARED")
 
 exploring.load_profile()
 
-# Embedded nodes live for minutes, so Java's second compiler would take more time than it saves.
+# Embedded Elasticsearch nodes live for minutes, so Java's second compiler would take more time than it saves.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # If several processes share the work, slow files run first, so that no slow file is left for the end.
@@ -160,7 +160,7 @@ def index_name(es: Elasticsearch) -> Iterator[Names]:
 
 @pytest.fixture(scope="session")
 def unchanged(es: Elasticsearch) -> Iterator[tuple[str, str]]:
-    """Yield an index of the sample and its forest, shared by tests that only read; both refuse writes."""
+    """Yield an index of the sample and its forest, shared by tests that only read; neither accepts writes."""
     from esdedup.fingerprint.profile import DEFAULT
     from tests.support.forests import feed_sample
 

@@ -1,4 +1,4 @@
-"""Bulk actions: which of them contain articles, the dedup objects added to them, and publication dates."""
+"""Bulk actions: recognising articles, adding dedup objects, and checking publication dates."""
 
 import contextlib
 import dataclasses
@@ -204,7 +204,7 @@ FORGED = [
     ],
 )
 def test_updates_cannot_set_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
-    """Elasticsearch merges an update into the article, so a root in it would replace the article's."""
+    """Elasticsearch merges updates into articles, so an update's root would replace the article's root."""
 
     def of_forest(source: Any) -> Any:
         sent = {"_op_type": "update", "_id": "1", "_source": source}
@@ -365,7 +365,7 @@ TEN_YEARS_MS = timedelta(days=3_653) // timedelta(milliseconds=1)
         (CHECKED_AT_MS - TEN_YEARS_MS, True, True),
         (CHECKED_AT_MS - TEN_YEARS_MS - 1, False, True),
         (time_ms("1969-12-30T23:59:59Z"), False, True),
-        # The default of an unset clock, in any time zone.
+        # A clock that was never set shows the beginning of 1970, in any time zone.
         (-1, False, False),
         (0, False, False),
         (DAY_MS - 1, False, False),

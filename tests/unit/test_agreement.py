@@ -79,7 +79,7 @@ def test_the_threshold_is_inclusive(units: int) -> None:
         (125, 80, 299, False, False, False),
     ],
 )
-def test_an_excerpt_of_half_a_text_agrees_with_it(
+def test_thresholds_decide_whether_excerpts_agree_or_join(
     changed: int, units: int, runs: int, agree: bool, may_join: bool, is_part: bool
 ) -> None:
     excerpt, text = signature(changed, units=units, runs=runs), signature()
@@ -92,7 +92,7 @@ def test_an_excerpt_of_half_a_text_agrees_with_it(
 @pytest.mark.parametrize(
     ("figures", "units", "replaced", "agree"),
     [
-        # If there are few figures, one may differ per 140 units.
+        # If there are few figures, one may differ per 140 units (70 words).
         ((1, 1), 139, 1, False),
         ((1, 1), 140, 1, True),
         ((9, 9), 279, 2, False),
@@ -200,7 +200,7 @@ NOTICES = {
 
 @pytest.mark.parametrize("language", NOTICES)
 def test_names_alone_distinguish_forms(language: str) -> None:
-    """A name corrected throughout does not separate versions, even if another word changes with it."""
+    """A name corrected throughout does not separate versions, even if another word also changes."""
     form = " ".join([FORMS[language].format(name="", age="", place="")] * 2)
     apart = 0
     for seed in range(40):
@@ -314,7 +314,7 @@ ISSUE, VALUES, TWELVE = numbers(4, 100), numbers(7, 100), numbers(12, 1)
     [
         # Figures distinguish issues made from one template, even if few of the words are figures.
         (120, ISSUE, numbers(4, 200), Rule.OTHER_FIGURES),
-        # Today's values replace yesterday's; all but one occur in both texts.
+        # Today's value replaces the oldest value; all other values occur in both texts.
         (91, VALUES, VALUES[1:] + numbers(1, 200), Rule.OTHER_FIGURES),
         (240, TWELVE, [*TWELVE[:5], "17", *TWELVE[6:]], Rule.RESEMBLE),
     ],
@@ -369,7 +369,7 @@ def test_an_excerpt_and_its_story_join_in_either_order(start: int) -> None:
 
 
 def test_an_excerpt_of_the_longest_text_joins_it() -> None:
-    """The longest text has 150,000 units, a number that does not fit into 16 bits."""
+    """The longest text has 150,000 units (one per Chinese character), a number that exceeds 16 bits."""
     chance = random.Random(1)
     story = "".join(chance.choices([chr(code) for code in range(0x4E00, 0x9F00)], k=150_000))
     assert rule([story], [story[10_000:100_000]]) is Rule.EXCERPT
@@ -400,7 +400,7 @@ def test_a_round_up_stays_separate_from_its_stories(stories: int, seed: int) -> 
 
 
 def test_a_round_up_joins_at_most_two_stories() -> None:
-    """Two stories make up nearly half of the round-up each; the third is very short."""
+    """Two of the stories each make up nearly half of the round-up; the third story is very short."""
     drawn = []
     for seed in range(10):
         parts = [words(count, 10 * seed + each) for each, count in enumerate((198, 198, 4))]

@@ -1,4 +1,4 @@
-"""Batches are limited by count, size and flush interval, lose no items, and are assigned one batch ahead."""
+"""Splitting a stream into batches: limits, order and errors; and assigning one batch ahead."""
 
 import asyncio
 import itertools

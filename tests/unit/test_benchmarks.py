@@ -105,7 +105,7 @@ def test_every_benchmark_can_be_imported() -> None:
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
-# In documents checked only for `FIGURE`, decimals are thresholds, or bounds that tests check.
+# Scores such as precisions. In documents checked only for `FIGURE`, decimals are thresholds or tested bounds.
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d{2,}(?![\d.])")
 QUOTING = {
     ROOT / "README.md": (FIGURE, DECIMAL),
@@ -203,7 +203,7 @@ def test_wrong_pairs_of_one_cluster_count_as_one_mistake() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), list(zip(SETS, (1, 3, 40, 40, 3), strict=True)))
-def test_scores_match_the_script_of_the_labels(
+def test_scores_match_those_of_the_evaluation_script(
     shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int
 ) -> None:
     monkeypatch.setenv("ESDEDUP_SHARED", str(shared))

@@ -78,7 +78,7 @@ def filtered(filter_some: PassageFilter, batch: list[Page]) -> list[bool]:
 
 
 def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
-    """Split a list into parts of these sizes, in turn."""
+    """Split a list into parts of the given sizes, which are used in rotation."""
     bounds = [0]
     for size in itertools.cycle(sizes):
         if bounds[-1] >= len(items):
@@ -200,7 +200,7 @@ def test_changes_with_larger_blocks_are_read() -> None:
 
 
 def test_common_rows_of_tables_are_kept() -> None:
-    """If the rest of a page is boilerplate, its rows are left out too: a footer may contain a number."""
+    """Rows are left out if the rest of their page is boilerplate, since a footer may contain a number."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -302,7 +302,7 @@ def test_older_items_of_a_rolling_list_are_filtered(
 
 
 def test_long_boilerplate_of_a_site_is_learned() -> None:
-    """All pages of the site share their longest passages, which are used to tell contexts apart."""
+    """The longest passages tell contexts apart, but here all pages of the site share them."""
     articles = names(30)
     others: list[Page] = [(1_000 + at, [prose(9_000 + at, 90)], "a.example", str(at)) for at in range(64)]
     # A page with too little contiguous text of its own may be a new version of another page, unless its site
@@ -376,7 +376,7 @@ def test_a_story_repeated_by_a_platform_is_not_boilerplate() -> None:
 
 
 def test_versions_of_an_article_are_one_context() -> None:
-    """The summary above a ticker stays while the entries below it change."""
+    """A summary above changing entries is learned from different articles, but not from one ticker."""
     summary = prose(1, 150)
     entries = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
     for articles, expected in ((["ticker"] * 20, None), (names(20), 2)):
@@ -514,5 +514,5 @@ def test_memory_is_steady_from_the_second_period_on() -> None:
             most_bytes.append(0)
         most_bytes[-1] = max(most_bytes[-1], boilerplate.size_bytes)
     assert max(most_bytes) <= 1.1 * most_bytes[1], most_bytes
-    # Passages that recurred in every period are still known.
+    # Passages that recurred in every period are still known as boilerplate.
     assert sorted(boilerplate.learned().tolist()) == of_site.tolist()

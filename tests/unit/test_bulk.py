@@ -214,7 +214,7 @@ def test_a_patient_client_retries_an_unavailable_cluster(
     with Elasticsearch(ADDRESS) as es:
         patient(es).indices.refresh(index="news")
         assert left == []
-        # A client derived with `options()` still retries, and the original client still does not.
+        # A client derived with `options()` also retries; the original client, `es`, does not.
         left = answers(503, 200, 503)
         patient(es).options(request_timeout=1).indices.refresh(index="news")
         with pytest.raises(ApiError):

@@ -36,7 +36,7 @@ from tests.support.faults import PLACE, fail_at
 from tests.support.forests import clustering
 from tests.unit.test_sidecar_enrich_api import Sidecar
 
-# Made-up texts with the results of the last version that was written in NumPy.
+# Made-up texts and their results, computed by a former implementation in NumPy.
 VECTORS = Path(__file__).parents[1] / "fixtures" / "core" / "texts.jsonl"
 
 

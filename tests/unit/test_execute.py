@@ -76,7 +76,7 @@ def with_both_clients(operation: Callable[[], Requests[Any]]) -> list[Any]:
         return [execute(client, operation()), asyncio.run(with_async_client())]
 
 
-def test_an_operation_can_continue_after_a_refusal(answers: Answers) -> None:
+def test_an_operation_can_continue_after_an_error_response(answers: Answers) -> None:
     def found() -> Requests[str]:
         try:
             yield from search("news", BODY)
@@ -110,7 +110,7 @@ def test_further_searches_are_sent_with_the_first(answers: Answers) -> None:
     assert with_both_clients(lambda: carrying(never(), "news", BODY)) == 2 * [expected]
 
 
-def test_a_refusal_of_combined_searches_reaches_the_operation(answers: Answers) -> None:
+def test_an_error_in_combined_searches_reaches_the_operation(answers: Answers) -> None:
     def found() -> Requests[str]:
         try:
             yield from search("news", BODY)
@@ -183,7 +183,7 @@ def test_a_failed_search_closes_its_point_in_time(answers: Answers) -> None:
         assert asked == expected[:-1]
 
 
-def test_a_deleted_forest_is_missing_despite_cached_mappings(answers: Answers) -> None:
+def test_a_deleted_forest_is_reported_despite_cached_mappings(answers: Answers) -> None:
     known = ServerCache()
     forest = forest_index(meta=dataclasses.asdict(Meta.of(CLASSIC)))
     for name, index in (("news", article_index(Fields())), ("forest", forest)):

@@ -195,7 +195,7 @@ def judge(comparison: Any, one: ArticleState, other: ArticleState, gap_ms: int |
         (NEAR, {"seq": 1}, {"seq": 2, "to_other_root": FROM_ROOT}, Outcome.FAR_FROM_ROOT),
         # Only the later article could choose between the two roots.
         (NEAR, {"seq": 2}, {"seq": 1, "to_other_root": FROM_ROOT, "root": "c"}, Outcome.UNEXPLAINED),
-        # What matters is the order in which the texts first arrived; the first article was indexed again.
+        # The order in which the texts first arrived decides, even though the first article was indexed again.
         (NEAR, {"seq": 3, "node_seq": 1}, {"seq": 2, "root": "c"}, Outcome.OTHER_ROOT),
         (NEAR, {"seq": 1}, {"seq": 2}, Outcome.UNEXPLAINED),
         (NEAR, {"seq": 1, "indexed": ["0" * 16]}, {"seq": 2}, Outcome.SATURATED),

@@ -194,7 +194,7 @@ def test_rejections_do_not_wait_for_the_first_article() -> None:
     assert str(first) == "f:1: is not JSON"
 
 
-def test_a_file_needs_one_article_with_the_fields(tmp_path: Path) -> None:
+def test_the_first_article_with_the_fields_may_come_late(tmp_path: Path) -> None:
     path = tmp_path / "a"
     lines = ["nonsense", *['{"id": "1"}'] * 50, '{"id": "2", "text": "t"}']
     path.write_text("\n".join(lines))
@@ -293,7 +293,7 @@ def test_an_array_is_split_into_its_elements(
         assert fields(records_of(tmp_path / "a.json", content)) == articles
 
 
-def test_errors_in_an_array_are_rejected_separately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_an_array_reject_single_elements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"""\xef\xbb\xbf
     [
       {"id": 1}, 5,
@@ -315,7 +315,7 @@ def test_errors_in_an_array_are_rejected_separately(tmp_path: Path, monkeypatch:
     ]
     found = records_of(tmp_path / "b.json", b'[{"id": 1},\n{"id": 2}')
     assert fields(found) == [{"id": 1}, {"id": 2}, "cannot be read from here on: the JSON array has no end"]
-    # Of this long line, only the bytes up to the opening bracket are read.
+    # This line is longer than an article may be, but its article is not.
     monkeypatch.setattr("esdedup.ingest.records.MAX_ARTICLE_BYTES", 20)
     assert fields(records_of(tmp_path / "c.json", b" " * 20 + b'[{"id": 1}]')) == [{"id": 1}]
 
@@ -333,7 +333,7 @@ def test_errors_in_an_array_are_rejected_separately(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     "content", ['{"id": 1}\n' * 3, '[\n{"id": 1},\n{"id": 2}]', "编号,标题\n1,一二\n2,渡轮\n"]
 )
-def test_another_encoding_is_reported_as_one_rejection(
+def test_a_file_in_another_encoding_is_one_rejection(
     tmp_path: Path, content: str, encoding: str, named: str, pack: Callable[[bytes], bytes]
 ) -> None:
     found = records_of(tmp_path / "a", pack(content.encode(encoding)))
@@ -369,7 +369,7 @@ def test_unnamed_columns_are_dropped_and_duplicates_numbered(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("form", ["lines", "array", "csv"])
-def test_an_article_that_is_too_long_is_skipped(
+def test_an_article_that_is_too_long_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """The whole article is never in memory, whether compressed or decompressed."""

@@ -354,7 +354,7 @@ def test_two_runs_are_enough_for_a_minhash() -> None:
         return int(np.count_nonzero(minhashes & np.uint64(1)))
 
     shared = sum(count(words(13, seed)) for seed in range(100))
-    # Twelve runs reach a given one of 24 groups with probability 0.4, two groups with 0.16, three with 0.06.
+    # Twelve runs reach one given group of 24 with probability 0.4, two groups with 0.16, three with 0.06.
     assert 0.11 < shared / 100 / 8 < 0.21
 
 

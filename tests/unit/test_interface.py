@@ -71,7 +71,7 @@ OPERATIONS = [name for name in dir(Reader) if not name.startswith("_")]
 
 def test_every_public_name_exists_once_and_has_types() -> None:
     listed = list(esdedup.__dir__())
-    # No name is listed twice, although names that have been used become attributes of the module.
+    # No name is listed twice, even though the first use of a name makes it an attribute of the module.
     assert set(esdedup.__all__) <= set(listed)
     assert len(listed) == len(set(listed))
     source = ast.parse(Path(inspect.getfile(esdedup)).with_suffix(".pyi").read_text())

@@ -1,4 +1,4 @@
-"""Languages of the interface: how one is chosen, catalogues, and the format of times and numbers."""
+"""Languages of the interface: choosing a language, catalogues, and the format of times and numbers."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -313,7 +313,7 @@ def test_edited_versions_of_an_article_are_not_learned() -> None:
 
 @pytest.mark.parametrize("count", [40, 64 + 10])
 def test_learning_first_works_with_few_pages(count: int) -> None:
-    """The pages, or the last of them, do not fill a block."""
+    """The last pages do not fill a block of 32 pages."""
     own = list(pages(count + 20, sites=1))
     trained, fresh = clustering([]), clustering([])
     texts = [RawPage(page["text"], None, page["id"]) for page in own[:count]]
@@ -332,7 +332,7 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     first_pass(mine, (), Fields())
     boilerplate = mine._store.boilerplate
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 0)
-    # The next call repeats an interrupted call that had already learned from all its pages.
+    # A call with only known pages, such as a repeated call after an interruption, ends the block.
     assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 20)
 

@@ -115,7 +115,7 @@ def copied(memory_bytes: int = PLENTY) -> LogCopy:
     return LogCopy(RELATION, AGING, memory_bytes=memory_bytes)
 
 
-# Whether the owner begins a new document, whether it shortens the log, and whether the copy reads the log.
+# Whether the owner begins a new document, then removes expired documents, and whether the copy reads the log.
 steps = st.tuples(st.booleans(), st.booleans(), st.booleans())
 
 

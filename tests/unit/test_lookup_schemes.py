@@ -28,7 +28,7 @@ from benchmarks.lookup.schemes import (
 )
 from benchmarks.results import ROOT
 
-# 17 billion fingerprints, a number that the literature usually gives as 8 billion or 1 billion.
+# 2^34 is 17 billion, although the literature usually calls it 8 billion or 1 billion.
 LITERATURE = 2**34
 
 

@@ -57,7 +57,7 @@ def test_expired_nodes_free_memory_and_rows() -> None:
         state = nodes.assign(batch, state, now_ms=NOW_MS).state
         nodes.keep()
         sizes.append(nodes.size_bytes)
-    # The nodes of about ten rounds are live; a fifth as many have expired but are not examined yet.
+    # The nodes of about ten rounds are live; up to a fifth more have expired but are not examined yet.
     assert 5_000 <= len(nodes) <= 7_000
     assert sizes[-1] <= 1.2 * sizes[14]
 
@@ -255,8 +255,8 @@ def test_texts_without_letters_or_digits_are_not_remembered() -> None:
     assert written(store(), as_batch([dataclasses.replace(BARE, hash=0)] * 50)) == []
 
 
-def test_a_remembered_hash_without_a_node_gets_no_fingerprint() -> None:
-    """The text may now have a signature, with which another content hash becomes a root."""
+def test_a_text_remembered_without_a_node_gets_no_fingerprint() -> None:
+    """This holds even if the text has a signature now; another text with this signature becomes a root."""
     watched = store()
     (first,) = assign(watched, as_batch([BARE]), now_ms=NOW_MS)
     again, other = assign(
@@ -289,7 +289,7 @@ def test_only_joining_articles_count_as_growth(kind: Kind) -> None:
     assert Growth().add(others) == []
 
 
-def test_slowly_growing_clusters_are_forgotten() -> None:
+def test_small_clusters_are_forgotten_before_large_ones() -> None:
     counted = Growth(max_clusters=10)
     counted.add(joined("large", MOST_PLAUSIBLE_LEAVES))
     for each in range(100):
@@ -306,7 +306,7 @@ class Logged(MemoryStore):
     def __init__(self, is_shortened: list[bool]) -> None:
         super().__init__(aging=AGING, relation=RELATION)
         self._logs: list[bytes] = []
-        # For each batch, whether the first log is then replaced by a log of its live nodes.
+        # For each batch: whether a log of the live nodes replaces the first log after the batch.
         self._is_shortened = iter(is_shortened)
 
     def commit(self, plan: Plan) -> Future[None]:

@@ -55,7 +55,7 @@ def article(number: int) -> str:
 
 
 def test_overrides_match_passages_despite_markup_and_case() -> None:
-    """Dates and the width of characters do not matter either; an override may have several passages."""
+    """Matching also ignores dates and the width of characters; an override may have several passages."""
     overrides = Overrides.of(
         [
             Override(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, all rights.</p> {FOOTER}"),
@@ -94,8 +94,8 @@ def test_overrides_read_as_markup_outrank_those_read_as_text() -> None:
     ]
 
 
-def test_overridden_boilerplate_counts_as_learned() -> None:
-    """Overridden passages are left out, do not identify contexts, and do not remove lists on their page."""
+def test_overridden_boilerplate_does_not_identify_contexts() -> None:
+    """Overridden passages are left out, but identify no contexts and do not cause lists to be left out."""
     overrides = Overrides.of([Override(boilerplate=FOOTER)])
     page = f"{FOOTER}\n\nHome and news\n\n{ITEM}"
     long = f"{FOOTER} {FOOTER}".replace("editors", "authors", 1)
@@ -240,7 +240,7 @@ def _sketches(texts: list[str]) -> npt.NDArray[np.uint64]:
 
 
 def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, list[float]]:
-    """Return a text of words chosen so that it seems to resemble stories, and its estimated resemblances."""
+    """Return a text of words chosen to seem to resemble `stories`, and its estimated resemblances."""
     targets, text = _sketches(stories), " ".join(_words(random, 20))
     for _ in range(words):
         longer = [f"{text} {word}" for word in _words(random, 150)]
@@ -258,7 +258,7 @@ def test_a_forged_text_resembles_a_story_only_by_estimate() -> None:
     compared = explain(story, text).whole_texts
     assert compared is not None
     assert compared.resemblance == estimate
-    # The forged text has the length of the story plus some filler, so the story counts as an excerpt of it.
+    # The forged text is as long as the story plus some filler, so the story counts as an excerpt.
     assert compared.may_join
     assert compared.exact_resemblance is not None
     assert compared.exact_resemblance < 0.01
@@ -271,7 +271,7 @@ def test_a_forged_text_half_resembles_at_most_one_story() -> None:
 
 
 def _planted_pages(random: Random, sentences: list[str], *, pages: int = 5) -> list[list[str]]:
-    """Return pages from which sentences are learned as boilerplate, and pages that complete the block."""
+    """Return pages from which `sentences` are learned as boilerplate, and pages that complete the block."""
     longer = [[" ".join(_words(random, 150)) + "." for _ in range(3)] for _ in range(pages)]
     return [*(own + sentences for own in longer), *([" ".join(_words(random, 9))] for _ in range(64))]
 
@@ -314,7 +314,7 @@ def test_placeholders_get_no_root() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_five_planted_pages_separate_reprints_unless_overridden(seed: int) -> None:
-    """The pages may arrive before or after the story; three pages are too few."""
+    """The planted pages may arrive before or after the story; three of them are too few."""
     random = Random(seed)
     story = _story(random)
     reprints = [_reprint(random, story) for _ in range(10)]

@@ -84,7 +84,7 @@ def test_versions_are_shown_without_the_extras() -> None:
 
 
 def run_without(modules: tuple[str, ...], program: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program as if these modules were not installed."""
+    """Run a program as if the given modules were not installed."""
     blocked = f"import sys; sys.modules.update(dict.fromkeys({modules}))"
     return subprocess.run(
         [sys.executable, "-c", f"{blocked}\n{program}"],
@@ -157,7 +157,7 @@ def test_every_package_of_an_extra_is_checked() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_needs_no_compared_libraries_or_development_tools() -> None:
+def test_the_demo_needs_no_benchmark_or_development_packages() -> None:
     others = (
         "datasketch",
         "faiss",
@@ -175,7 +175,7 @@ def test_the_demo_needs_no_compared_libraries_or_development_tools() -> None:
 def test_every_error_has_our_base_class_and_documentation() -> None:
     for name, kind in vars(errors).items():
         if inspect.isclass(kind) and kind.__module__ == errors.__name__:
-            # `ForestOwner` is not an error; two errors have one as an attribute.
+            # `ForestOwner` is not an error but an attribute of two errors.
             assert issubclass(kind, errors.EsdedupError) or kind is errors.ForestOwner
             assert kind.__doc__
             assert name in (errors.__doc__ or "")

@@ -42,7 +42,7 @@ def noticed(text: str, titles: list[str], sites: list[str] | None = None) -> lis
             ["渡轮重新启航", "市议会讨论停车费", "门将手指骨折", "小麦价格下跌", "博物馆买下古钟"],
             True,
         ),
-        # In order: a news flash with a different title on each site, a single title, and too few titles.
+        # Not placeholders: a news flash that each site retitles, repeats of one title, and too few titles.
         (FLASH, EDITED, False),
         (WALL, UNRELATED[:1] * 50, False),
         (WALL, UNRELATED[:4], False),

@@ -170,7 +170,7 @@ def test_costs_depend_on_settings_for_words() -> None:
     }
     assert len(others) == 3
     assert "keywords" not in others
-    # Settings that do not affect costs, or whose costs are measured with both values, do not change the key.
+    # The key leaves out settings that do not affect costs, or whose costs are measured for each value.
     same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000)
     assert costs_key(same) == "keywords"
     with pytest.raises(SettingError, match="no unit costs for keywords-4-"):

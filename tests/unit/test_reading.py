@@ -99,7 +99,7 @@ def test_a_cursor_is_valid_only_for_its_list() -> None:
     text = first.write(cursor)
     again = Paging(page=1, size=20, after=text)
     assert request(paging=again).start() == cursor
-    # A page of another size continues at the same place.
+    # A results page of another size continues at the same place.
     assert request(paging=Paging(page=1, size=5, after=text)).start() == cursor
     for other in ({"sort": "oldest"}, {"query": MATCH}, {"min_similar": 1}, {"dedup": False}, {"index": "x"}):
         with pytest.raises(SettingError, match="another list"):
@@ -330,7 +330,7 @@ def hits(*ids: str) -> dict[str, Any]:
     return {"hits": {"hits": [{"_id": each, "sort": [each, 1]} for each in ids]}}
 
 
-def test_all_hits_are_read_and_the_point_is_closed() -> None:
+def test_reading_all_hits_closes_the_point_in_time() -> None:
     body = {"size": 2, "sort": ["name"]}
     asked, found = run(all_hits("news", body), "point", hits("a", "b"), hits("c", "d"), hits(), None)
     pit = {"id": "point", "keep_alive": "5m"}

@@ -261,7 +261,7 @@ ENGLISH = [text for text in _TEXTS if " the " in text][:300]
 _HAN = sorted({character for text in CHINESE for character in text if character > "一"})
 
 
-def _exchanged(text: str, share: float, random: Random) -> str:
+def _with_typos(text: str, share: float, random: Random) -> str:
     """Replace a share of the letters of a text, at least one, with random letters of its script."""
     letters = [at for at, character in enumerate(text) if character.isalpha()]
     characters = list(text)
@@ -289,7 +289,7 @@ def _exchanged(text: str, share: float, random: Random) -> str:
 def test_edited_texts_are_near(texts: list[str], share: float, least: float) -> None:
     random, fingerprinter = Random(1), Fingerprinter(VERIFIED)
     signatures = fingerprinter.fingerprint(texts).signatures
-    edited = fingerprinter.fingerprint([_exchanged(text, share, random) for text in texts]).signatures
+    edited = fingerprinter.fingerprint([_with_typos(text, share, random) for text in texts]).signatures
     index = NeighbourIndex(_RELATION)
     index.add(as_nodes(signatures).tobytes())
     positions, rows = index.find_pairs(edited)

@@ -80,7 +80,7 @@ thread.begin(lambda: None).result()
     assert (done.returncode, done.stdout, done.stderr) == (0, b"done\n", b"")
 
 
-def test_a_forked_process_does_not_wait_for_threads() -> None:
+def test_a_forked_process_does_not_wait_for_inherited_threads() -> None:
     program = """
 import os, sys, threading
 from esdedup.serial_thread import SerialThread
@@ -98,7 +98,7 @@ may_end.set()
 
 
 class Deletion:
-    """An expiry that takes two steps, or fails at the second."""
+    """A fake expiry in two steps; if `fails` is set, the second step raises an error."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -129,7 +129,7 @@ def test_nodes_are_expired_on_schedule(clock: list[float]) -> None:
     assert leaves(schedule, 1) == [None]
     clock[0] += 10
     assert leaves(schedule, 4) == [1, 2, None, None]
-    # The interval runs from the beginning of one expiry to the beginning of the next.
+    # The interval runs from the beginning of one expiry to the beginning of the next expiry.
     clock[0] += 59
     assert leaves(schedule, 1) == [None]
     clock[0] += 1

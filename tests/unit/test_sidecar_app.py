@@ -69,7 +69,7 @@ def test_only_exact_paths_and_methods_are_the_sidecars_own(method: str, path: st
     assert _ask(method, path) == (200, answered)
 
 
-def test_the_description_has_only_the_sidecars_own_endpoints() -> None:
+def test_the_openapi_description_has_only_own_endpoints() -> None:
     status, body = _ask("GET", OPENAPI_PATH)
     assert status == 200
     assert "/v1/enrich" in body

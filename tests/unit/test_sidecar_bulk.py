@@ -277,7 +277,7 @@ async def test_a_standby_refuses_writes_without_reading_them(
     )
 
     app = create_app(Upstream(["http://localhost:9200"]), others=[route], answer=counting(metrics))
-    # Neither header is checked.
+    # A standby checks neither of these headers.
     headers = {"content-type": "application/cbor", "content-length": "1000"}
     got = await asgi.send(app, asgi.Request(path=path, method="POST", headers=headers), asgi.unread)
     assert (got.status, got.headers["retry-after"]) == (503, "1")

@@ -267,7 +267,7 @@ _DOCUMENT = b'{"dedup":"evil","text":"x","a":'
     "around", [b"%b", b'{"index":{"_id":"%b"}}', _DOCUMENT + b'"%b"}', _DOCUMENT + b"[%b1]}"]
 )
 def test_lines_are_read_in_linear_time(repeated: bytes, around: bytes) -> None:
-    """A search that restarted at each quote took 87 s for 100 kB."""
+    """A search that restarts at each quote would take 87 s for 100 kB."""
     line = around % (repeated * (1_000_000 // len(repeated)))
     began = time.process_time()
     assert isinstance(_read(line + b'\n{"text":"x"}\n'), list | RequestRefused)
@@ -312,7 +312,7 @@ def test_a_lone_surrogate_is_passed_on_unchanged() -> None:
 
 
 def test_each_document_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`read_bulk` must not parse documents; each is parsed once, when it is needed."""
+    """`read_bulk` must not parse documents; each document is parsed once, when it is needed."""
     body = b'{"index":{"_index":"news","_id":"1"}}\n' + b'{"text":"' + b"x" * 1_500 + b'"}\n'
     parsed = 0
     loads = orjson.loads

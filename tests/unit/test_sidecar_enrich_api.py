@@ -151,7 +151,7 @@ def test_each_action_gets_its_own_dedup_object() -> None:
     assert created["dedup"]["root"] == "root-1"
     assert updated.keys() == {"outcome", "doc", "upsert"}
     assert updated["doc"]["root"] == updated["upsert"]["root"] == "root-2"
-    # An earlier text of the article may have had bands.
+    # `None` removes bands that an earlier text of the article may have had.
     assert updated["doc"]["bands"] is None
     assert "bands" not in updated["upsert"]
     assert deleted == untouched == {}
@@ -196,7 +196,7 @@ def test_each_index_has_its_own_fields_and_rights() -> None:
         (403, "the caller may not write to the index [secret]"),
         (409, "the index 'logs' was not set up for articles"),
         (400, "'Bad,name' is not a valid index name"),
-        # The request names the index for actions that name none.
+        # This action names no index, so it has the fields of the index that the request names.
         (400, "line 13: has no field 'body', or it is null"),
     ]
     kinds = ("not_allowed", "index_not_ready", "article_rejected", "article_rejected")

@@ -58,7 +58,7 @@ def bounds(app: ASGIApp, metrics: Metrics, *, timeout_s: float = 60.0) -> ASGIAp
 
 
 def with_guards(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
-    """Return an application with a sidecar's guards, built with unvalidated settings."""
+    """Return `app` behind the sidecar's guards, which get the given settings without validation."""
     return guarded(app, Settings.model_construct(**given), counting(metrics), metrics)
 
 
@@ -233,7 +233,7 @@ async def test_the_unpacked_size_of_a_body_is_limited() -> None:
     assert metrics.registry.get_sample_value("esdedup_request_bodies_bytes") == 0
 
 
-async def test_a_late_response_becomes_a_refusal() -> None:
+async def test_a_late_response_is_replaced_by_an_error() -> None:
     metrics = Metrics()
     status, _, body = await asked(bounds(waiting(asyncio.Event), metrics, timeout_s=0.01))
     assert (status, body["error"]["type"]) == (504, "esdedup_late")

@@ -171,7 +171,7 @@ async def test_a_standby_reads_the_owners_writes() -> None:
     assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
 
 
-async def test_only_a_standby_reads_the_owners_writes() -> None:
+async def test_no_writes_are_read_while_elasticsearch_is_unavailable() -> None:
     forest = Forest()
 
     def fail() -> None:
@@ -382,7 +382,7 @@ async def test_shutdown_assigns_accepted_articles_and_releases_the_forest() -> N
 async def test_a_forest_released_at_shutdown_is_not_retaken(
     monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
-    """The thread may still have other work to do."""
+    """At shutdown, the thread may be opening or checking the forest."""
     monkeypatch.setattr(module, "_FIRST_ATTEMPT_S", 0.05)
     forest, looking, may_proceed = Forest(), threading.Event(), threading.Event()
 
@@ -427,7 +427,7 @@ def test_shutdown_completes_even_if_elasticsearch_does_not_respond(monkeypatch: 
         is_back.set()
 
 
-async def test_an_owner_that_cannot_write_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_owner_that_cannot_write_reports_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_INTERVAL_S", 0.01)
     blocked = EsdedupError("the forest is blocked")
 

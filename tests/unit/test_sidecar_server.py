@@ -159,7 +159,7 @@ async def test_a_body_that_breaks_the_protocol_is_refused_once(
         writer.write(b"no length\r\n")
         answer = await asyncio.wait_for(reader.read(), timeout=20)
         writer.close()
-    # If the fault arrives later, the application has already responded.
+    # If the fault arrives after a pause, the application has already responded.
     status = b"200" if apart else b"400"
     assert answer.startswith(b"HTTP/1.1 " + status), answer
     assert answer.count(b"HTTP/1.1") == 1

@@ -364,7 +364,7 @@ Deployed = Callable[[dict[str, str]], Settings]
 
 @pytest.fixture
 def deployed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, str]], Settings]:
-    """Return a function that loads settings from variables; the files that they name exist."""
+    """Return a function that loads settings from variables, and creates the files that the variables name."""
 
     def deployed(variables: dict[str, str]) -> Settings:
         for name in ("token", "api-key", "ca.crt"):

@@ -11,7 +11,7 @@ from esdedup.elastic.stories import touched_since
 from esdedup.forest.stories import Edit, Stories, new_story, text_key
 from tests.support.story_model import Text, by_model
 
-# Texts with their roots: r1 is the text of a root, r1.a and r1.b of its leaves; ~x has no fingerprint.
+# Texts with their roots: r1 is a root's text, r1.a and r1.b are texts of its leaves; ~x has no fingerprint.
 TEXTS: list[Text] = [
     ("r1", "r1"),
     ("r1", "r1.a"),
@@ -40,7 +40,7 @@ def edit_lists(draw: st.DrawFn) -> list[Edit]:
         else:
             into = new_story(number, at_ms=number) if kind == "split" else stories.of(*other)
             edits.append(Edit(**values, into=into, texts=(text_key(*one),)))
-    # Some numbers are missing, because there was nothing to undo.
+    # An edit of kind "undo" with nothing to undo was left out, so its number is missing.
     renumbered = {edit.number: at for at, edit in enumerate(edits, 1)}
     return [
         edit.model_copy(

@@ -373,7 +373,7 @@ _LONG = "This sentence is long enough to be one of an article."
     ],
 )
 def test_rows_of_facts_are_prose(rows: str, alone: bool, amid_prose: bool) -> None:
-    """Two rows are recognised by their numbers or by prose around them; menus and update times are not."""
+    """Two rows are prose if they contain facts in numbers or have prose around them; menus are not."""
     count = len(rows.splitlines())
     assert _are_prose(f"Menu\n{rows}\nFooter") == [False, *[alone] * count, False]
     assert _are_prose(f"{_LONG}\n{rows}\n{_LONG}") == [True, *[amid_prose] * count, True]

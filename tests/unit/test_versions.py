@@ -83,7 +83,7 @@ def test_a_story_outlives_its_expired_versions() -> None:
 
 
 def test_an_error_page_does_not_end_a_story() -> None:
-    """The story must have four versions before the error page, or one if the page is under half as long."""
+    """The story needs four versions before the error page; one suffices if the page is under half as long."""
     story = words(1_000, 2)
     versions = [story[at : at + 300] for at in range(0, 240, 40)]
     for length, needed in ((160, 4), (140, 1)):
@@ -123,7 +123,7 @@ def test_equivalent_addresses_have_the_same_origin(one: str, other: str, are_one
 
 
 @pytest.mark.parametrize(("profile", "rows"), [(VERIFIED, 3), (CLASSIC, 1)])
-def test_a_copy_after_the_retention_has_a_new_root(profile: Profile, rows: int) -> None:
+def test_only_verified_gives_expired_texts_a_new_root(profile: Profile, rows: int) -> None:
     """With `classic`, the root is the simhash, which is always the same."""
     text = words(100, 6)
     found = roots([text] * 5, [PAGE] * 5, days=[0, 3, 60, 61, 200], profile=profile)
@@ -134,7 +134,7 @@ def test_a_copy_after_the_retention_has_a_new_root(profile: Profile, rows: int) 
 
 
 def test_reread_articles_get_the_same_roots() -> None:
-    """Articles may be re-read after a crash, when the watermark has passed the first one's retention."""
+    """Articles may be re-read after a crash, when the watermark has passed the first article's retention."""
     texts, days = [words(100, seed) for seed in range(4)], [0, 3, 30, 60]
     found = roots(texts * 2, [""] * 8, days=days * 2)
     assert found[:4] == found[4:]

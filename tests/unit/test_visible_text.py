@@ -114,7 +114,7 @@ def test_invisible_characters_do_not_split_words(invisible: str) -> None:
     assert (
         normalise([f"The c{invisible}afe{invisible}\u0301 오{invisible}늘 각 市{invisible}議會"]) == expected
     )
-    # A text without combining accents is normalised with only a table.
+    # A text without combining accents takes another path, which looks up each character by itself.
     assert normalise([f"The fer{invisible}ry"]) == ["the ferry"]
 
 
@@ -156,7 +156,7 @@ def test_the_visible_beginning_is_a_prefix_of_the_whole(raw: str, max_length: in
 
 
 def test_markup_after_the_fingerprinted_text_is_not_read() -> None:
-    """When the whole of a 4.5 MB text was read three times, showing the text took 22 seconds."""
+    """A former version read all of a 4.5 MB text three times, so showing the text took 22 seconds."""
     raw = "<p>a</p>" * 50_000
     found = Fingerprinter(VERIFIED.with_changes(max_text_length=300)).fingerprint([raw])
     assert found.are_cut.tolist() == [True]
@@ -274,7 +274,7 @@ def chunks(text: str, width: int) -> str:
 
 
 def columns(text: str, width: int) -> str:
-    """Wrap a text at a width in columns; an East Asian character takes two."""
+    """Wrap a text at the given number of columns; an East Asian character takes two columns."""
     lines, used = [""], 0
     for character in text:
         needed = 2 if ord(character) > 0x2E7F else 1
@@ -312,7 +312,7 @@ def test_lines_with_numbers_are_unwrapped_by_characters_or_columns() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        # Lines as short as wrapped lines, none of which fills the width.
+        # Short lines that do not fill the width of the longest line.
         ["Council delays the bridge again", "Crane of the harbour is taken down", "Snow", "A new mayor"],
         # Lines of nearly the same length, without a full stop.
         [
@@ -341,7 +341,7 @@ def test_list_items_are_not_joined(lines: list[str]) -> None:
         "That was all there was to say! \U0001f600\U0001f389",
     ],
 )
-def test_full_stops_are_recognised_before_other_characters(text: str) -> None:
+def test_full_stops_are_recognised_before_quotes_notes_and_emoji(text: str) -> None:
     assert LocatedPassages.of(text, max_length=1_000).passages.are_prose.all()
 
 

@@ -151,7 +151,7 @@ def test_the_language_field_of_an_article_is_used() -> None:
     assert own_language(Article(id="1", index="news", root="r", title=None)) == ""
 
 
-def test_articles_are_found_by_row_or_id_or_address() -> None:
+def test_an_article_is_named_by_id_or_address() -> None:
     assert read_place("news/a/b") == ("news", "a/b")
     assert read_place("sample-1") == (None, "sample-1")
     assert read_place("http://desk.example:8000/pages/article?id=a%2Fb&index=old&listed=q%3Dx#similar") == (
@@ -259,8 +259,8 @@ def test_errors_are_explained_in_the_readers_language(
         given = Request(path=path, query=query, headers={"accept-language": code})
         (page,) = requests("http://127.0.0.1:9", "news", [given])
         assert words in page.body
-        # Technical details are shown below, folded if they are in another language. They never contain the
-        # address of Elasticsearch.
+        # Technical details are shown below the message, folded if they are in another language. They never
+        # contain the address of Elasticsearch.
         shown = '<p class="meta">' if code == "en" else "详情（英文）</summary>"
         assert (shown in page.body) is bool(detail)
         assert detail in page.body

@@ -156,7 +156,7 @@ def test_different_32_bit_hashes_stay_different(values: set[int]) -> None:
 
 @pytest.mark.slow
 def test_every_bit_of_an_extended_hash_is_balanced() -> None:
-    """Each bit is set in half of the hashes, within 5 standard errors, even if 32 bits were extended to 64.
+    """Each bit is set in half of the hashes, within 5 standard errors, also if 32 bits were extended to 64.
 
     Python 2's 64-bit hash is the exception: it is used unchanged, and words with the same beginning have
     similar upper bits.

@@ -240,7 +240,7 @@ def test_clusters_that_contradict_the_comparison_are_explained(
 
 
 PAGE = "https://news.example/2026/11/ferry"
-# Each version keeps most of the previous one, and v3 half of v1. Neither v2 nor v3 is near v1 otherwise.
+# Each version keeps most of the previous one, and v3 half of v1. By resemblance, v2 and v3 are not near v1.
 VERSIONS = [" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 9)]
 
 

@@ -16,7 +16,7 @@ from tests.acceptance.conftest import Run
         ("zh_news", "verified", 0.99, 0.985, 0.99),
         ("zh_short", "verified", 0.93, 0.93, 0.93),
         ("en_wire", "verified", 0.96, 0.97, 0.965),
-        # Other profiles change only with their fingerprints, which golden vectors check.
+        # Scores of other profiles change only if fingerprints change, which golden vectors would show.
         ("zh_news", "classic", 0.82, 0.83, 0.82),
         ("en_wire", "keywords", 0.81, 0.85, 0.81),
     ],

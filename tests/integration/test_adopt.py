@@ -247,7 +247,7 @@ def test_concurrent_changes_to_articles_are_kept(es: Elasticsearch, index_name: 
 
         def disturbed(actions: Any, **options: Any) -> Any:
             for action in enrich(actions, **options):
-                # Before the write, change the text of one article and the root of another; delete a third.
+                # Before the write, change one article, give another one a root, and delete a third article.
                 if action["_id"] == one and adoption.summary.skipped == 0:
                     es.index(index=places[one], id=one, document={"body": "Another text, and much shorter."})
                     es.index(index=places[other], id=other, document={"dedup": {"root": "theirs"}})

@@ -210,7 +210,7 @@ def test_a_repair_sets_the_forests_time_back(
     assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(AGAIN) + len(SECOND))
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, LAST)
-    # The stories are the same as with a right clock, but roots made while it was wrong have different ids.
+    # The stories are the same as with a right clock, but roots made with the wrong clock have other ids.
     named = {(root, undisturbed[article]) for article, root in roots(es, index).items()}
     assert len(named) == len(dict(named)) == len(set(undisturbed.values()))
     assert {root for root, other in named if root != other} <= {again[each["_id"]] for each in SECOND}

@@ -19,8 +19,8 @@ from tests.support.names import Names
 
 # The number of kill points that are tried concurrently, each with its own index and forest.
 SIDE_BY_SIDE = 4
-# The learner remembers the pages of a period. A period is longer than three batches, so pages that arrive
-# again after a crash are still known.
+# The learner remembers the pages of the current and the previous period. A period is a series of pages with
+# 800 records. Three batches have fewer records, so pages that arrive again after a crash are still known.
 LARGER_PACE = Pace(block_pages=64, period_records=800)
 
 
@@ -113,7 +113,7 @@ def test_a_kill_at_any_request_changes_no_root(
 def test_a_feeder_killed_while_learning_learns_everything_once(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, learns_first: bool
 ) -> None:
-    """Blocks and periods end within batches; after a period, outdated documents are deleted."""
+    """The learner's blocks and periods of pages end within batches; outdated documents are deleted."""
     # In `make nightly`, use several blocks of the usual size.
     count, batch_size, pace = (48, 3, Pace()) if exploring.EFFORT <= 1 else (400, 60, LARGER_PACE)
     if learns_first:

@@ -39,7 +39,6 @@ class SteppedOperation:
         self.next: Request | None = next(requests)
 
     def step(self, now_ms: int) -> None:
-        """Execute the next request."""
         if (request := self.next) is None:
             return
         try:
@@ -49,7 +48,6 @@ class SteppedOperation:
             self.next = None
 
     def finish(self, now_ms: int) -> None:
-        """Execute all remaining requests."""
         while self.next is not None:
             self.step(now_ms)
 

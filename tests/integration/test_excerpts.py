@@ -203,7 +203,7 @@ def test_lost_and_forged_links_are_found_and_repaired(fed: tuple[str, str], es: 
     assert found == [(name, ViolationKind.OTHER_LINKS) for name in sorted(damages)]
     assert maintenance.repair([index]) == {ViolationKind.OTHER_LINKS: len(damages)}
     assert (links(), list(maintenance.verify([index]))) == (before, [])
-    # A rebuild takes the link from a copy that still has it.
+    # If a copy has lost its link, a rebuild takes the link from another copy.
     for name in ("excerpt-copy", "other"):
         es.update(index=index, id=name, doc={"dedup": damages[name]}, refresh=True)
     maintenance.rebuild([index], replace=True)

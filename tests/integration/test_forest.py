@@ -124,7 +124,7 @@ FIRST, THEN = ARTICLES[:5], ARTICLES[5:205]
 
 
 def mostly_unrefreshed(es: Elasticsearch, index_name: Names, lookup: Lookup) -> tuple[Dedup, str, str]:
-    """Feed a forest without refreshing it, so that searches do not find most articles and nodes."""
+    """Feed a forest without refreshing it, so searches miss most articles and nodes."""
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest, lookup=lookup) as dedup:
         dedup.setup(index)

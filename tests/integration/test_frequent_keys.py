@@ -159,7 +159,7 @@ def test_looking_up_frequent_keys_reads_few_nodes(
     index_name: Callable[[str], str],
     frequent: list[int],
 ) -> None:
-    """3,000 nodes share each frequent key. A look-up narrows a frequent key by other blocks."""
+    """3,000 nodes share each frequent key. A look-up narrows the search down by other blocks."""
     client, read = counted
     forest, random, profile = index_name("forest"), np.random.default_rng(5), CLASSIC
     relation = relation_of(profile)

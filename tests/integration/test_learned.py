@@ -133,7 +133,7 @@ def test_damaged_boilerplate_is_reported_and_repaired(
 
 
 def test_split_changes_take_effect_when_all_parts_exist(es: Elasticsearch, taught: tuple[str, str]) -> None:
-    """Until then, owners and readers ignore the parts."""
+    """Until all parts exist, owners and readers ignore them."""
     index, forest = taught
     before, copy = learned(es, forest), LearnedCopy()
     with dataclasses.replace(PACE, part_bytes=300).kept():
@@ -184,7 +184,7 @@ def test_each_page_is_learned_from_only_once(
     assert maintenance.count_texts([index]) == 30
     with Dedup(es, forest=forest) as dedup:
         assert dedup.learn(maintenance.texts([index])) == 0
-        # The call found no new page, but at its end it learned from the pages of the incomplete block.
+        # The call found no new page, but at its end it learned from pages that did not fill a block.
         before = learned(es, forest)
         assert (before["last page"], before["counts"]) == (30, [])
         rejected: list[str] = []

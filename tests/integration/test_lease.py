@@ -86,7 +86,7 @@ def test_an_incomplete_claim_is_released_or_expires(
     forest: str,
     is_released: bool,
 ) -> None:
-    """The claim fails after writing the lease and before moving the alias; unless released, it expires."""
+    """The claim fails after writing the lease and before moving the alias. An unreleased claim expires."""
     with (
         client_with(elasticsearch_url, half_a_claim(may_release=is_released)) as client,
         pytest.raises(ServerUnavailable),

@@ -131,7 +131,7 @@ def test_sorting_by_sources_reads_until_the_order_is_proven(corpus: Corpus, es: 
     query = RandomQuery({"match_all": {}}, lambda _: True)
     expected = [row[0] for row in expected_list(corpus.documents, query, sort="sources-desc").rows]
     options: dict[str, Any] = {"sort": "sources-desc", "size": 5}
-    # Ten clusters do not prove the order; all clusters do.
+    # The counts of ten clusters do not prove the order; the counts of all clusters do.
     page = list_tuned(es, Tuning(first_roots=2), corpus.index, **options)
     assert ([row.id for row in page.rows], page.order_exact) == (expected[:5], True)
     # If `max_roots` prevents the proof, the order is not reported as exact.

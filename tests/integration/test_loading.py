@@ -72,7 +72,7 @@ def before_each_write(
 def test_deleting_an_index_during_a_write_is_an_error(
     es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Elasticsearch recreates the index without the fields."""
+    """Elasticsearch recreates the index without the fields of esdedup."""
     client = es.options(ignore_status=404)
     before_each_write(dedup, monkeypatch, lambda: client.indices.delete(index=index), from_batch=2)
     with pytest.raises(IndexNotReady, match=f"{index}' was deleted or changed") as error:

@@ -368,7 +368,7 @@ def test_a_footer_shared_by_unrelated_articles_is_reported(es: Elasticsearch, fe
     texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
     index, forest = feed_texts(VERIFIED, texts)
     shared, *others = Maintenance(es, forest=forest).stats([index]).shared_by_trees
-    # The footer is long enough to have minhashes of its own.
+    # The footer is long enough to have its own minhashes.
     assert {each.kind for each in others} <= {"minhash"}
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
     assert (shared.nodes, shared.examined, shared.trees) == (12, 12, 12)

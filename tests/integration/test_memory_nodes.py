@@ -1,4 +1,4 @@
-"""Nodes that a forest's owner keeps in memory, as long as they fit."""
+"""Nodes that a forest's owner keeps in memory, if there is enough memory for all nodes."""
 
 import contextlib
 import dataclasses
@@ -158,7 +158,7 @@ def test_a_damaged_forest_can_be_fed(es: Elasticsearch, index_name: Names, looku
     remove(es, forest, ROOT)
     write(es, forest, StoredHash(f"{77:016x}", "f" * 16, 100))
     assert assigned(Arrival(LEAF, 5, hash=9)) == [("known", ROOT)]
-    # For a node that existed before, the log contains only its new time.
+    # For a node that existed before, the log contains only the node's new time.
     assert nodes(es, forest).keys() == ({LEAF} if lookup["lookup"] == "memory" else {LEAF, ROOT})
     other = "0f" * 8
     assert assigned(Arrival(other, 5, hash=77)) == [("new_root", other)]

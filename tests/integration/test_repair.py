@@ -114,7 +114,7 @@ def test_a_restored_older_snapshot_is_repaired(es: Elasticsearch, index_name: Na
         {"_id": str(number), "text": text}
         for number, text in enumerate(itertools.chain.from_iterable(zip(*stories(40), strict=True)))
     ]
-    # The snapshot is taken after the first versions of most stories; the forest is lost during the second.
+    # Most first versions arrive before the snapshot; most second versions arrive before the forest is lost.
     first, second, third = stream[:30], stream[30:70], stream[60:]
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         dedup.setup(index)

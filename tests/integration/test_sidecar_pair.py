@@ -217,7 +217,7 @@ class _LibraryFeeder(_Feeder):
 
 
 def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str]:
-    """Return the roots that the articles get if they are fed in the order in which they arrived here.
+    """Return the roots that the articles get if they are fed in the order in which they arrived.
 
     An article that arrived twice has a new `seq`; its node keeps the first `seq`. If several articles have
     the same node, the article whose own text yields the node's id came first; the other articles have the

@@ -194,12 +194,12 @@ class ArticleAudit:
     def _of_old_article(
         self, record: Record, nodes: dict[str, StoredNode], live_since_ms: int
     ) -> Iterator[Violation]:
-        """Compare an article whose node may have expired with its root and node, if these are live."""
+        """Compare an old article with its root and its node, skipping each of them that has expired."""
         for node_id in dict.fromkeys([record.root, record.fingerprint or ""]):
             node = nodes.get(node_id)
             if node is None or node.root != record.root or node.seen_ms < live_since_ms:
                 continue
-            # In a rebuild, a node made from later articles is also this one's unless it expired in between.
+            # A rebuild reads later articles first. Their node is also this article's unless it had expired.
             is_same = self.index.meta.rebuilding and record.seen_ms + self.aging.retention_ms > node.made_ms
             after = self._with_article(node, node_id, record)
             if after != node and (is_same or after.signature != node.signature):

@@ -43,8 +43,8 @@ class EditRequest(Result, frozen=True, extra="forbid"):
 
     kind: EditKind
     ids: tuple[_Id | ArticlePlace, ...] = pydantic.Field(default=(), max_length=1_000)
-    """Articles. merge: their stories are merged into that of `to`. split: they and all articles with their
-    texts become a new story. move: they and all articles with their texts get the story of `to`."""
+    """The articles. merge: their stories are merged into the story of `to`. split: they, and others with the
+    same texts, become a new story. move: they, and others with the same texts, get the story of `to`."""
     to: _Id | ArticlePlace | None = None
     """merge or move: an article of the target story."""
     undoes: int | None = None
@@ -72,7 +72,7 @@ class EditRequest(Result, frozen=True, extra="forbid"):
         if given != wanted:
             names = ("ids", "to", "undoes")
             needed = " and ".join(name for name, each in zip(names, wanted, strict=True) if each)
-            raise ValueError(f"kind {self.kind!r} takes {needed}, and no others")
+            raise ValueError(f"kind {self.kind!r} takes {needed}, and no other fields")
         return self
 
 
@@ -128,7 +128,7 @@ def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]
         # Refuse the target forest of a migration, which has no readers yet.
         if (kept := saved_forest(each)) != forest:
             why = other_forest(name, kept, forest) if kept else f"the index {name!r} belongs to no forest"
-            how = "name its forest, or set it up with one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
+            how = "name the index's forest, or set one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
             raise IndexNotReady(f"{why}: {how}", index=name)
     if (meta := (yield from read_meta(forest))) is None:
         raise ForestMissing.of(forest)

@@ -177,7 +177,7 @@ class ForestAudit:
         members = signatures_of((node for _, node in pairs), relation)
         their_roots = signatures_of((roots[node.root] for _, node in pairs), relation)
         for pair, way, resemblance in zip(pairs, *relation.joining(texts, members, their_roots), strict=True):
-            # Whether a version may join depends on other nodes, which may have expired.
+            # Whether a text may join as a version depends on other nodes, which may have expired.
             if way in {"root", "member"}:
                 yield *pair, float(resemblance)
 

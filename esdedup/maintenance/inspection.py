@@ -36,7 +36,7 @@ from esdedup.sites import RawPage
 OnProgress = Callable[[int], None]
 
 ARTICLES_READ = 10_000
-"""How many of the latest articles `Inspection.boilerplate` reads by default; more take longer."""
+"""How many of the latest articles `Inspection.boilerplate` reads by default."""
 PASSAGES_SHOWN = 10
 """How many passages of a site `Inspection.boilerplate` returns by default."""
 
@@ -157,7 +157,7 @@ class Inspection:
         Args:
             indices: The indices of the forest's articles.
             articles: The maximum number of articles to read.
-            passages: The maximum number of passages to return for each site; more are only counted.
+            passages: The maximum number of passages to return for each site; all are counted.
 
         Raises:
             ForestDamaged: The learned boilerplate cannot be read.

@@ -100,7 +100,7 @@ class Maintenance(Inspection):
             How many violations of each kind were repaired, as a `collections.Counter`.
 
         Raises:
-            ForestError: Also if violations remain after ten passes.
+            ForestError: As for the class; or violations remain after ten passes.
         """
         index = ForestIndex.find(self._client, self.forest_of(indices))
         records, clock = self._own_records(index, indices), Clock(index)
@@ -136,8 +136,8 @@ class Maintenance(Inspection):
 
         Args:
             indices: The indices of all articles that this forest assigned.
-            replace: Delete an existing forest with this name first; with "larger", even one with more nodes
-                or indices than the articles account for.
+            replace: Delete an existing forest with this name first; with "larger", even if it has more nodes
+                or indices than the given articles account for.
             retention: How long nodes live. None means the retention stored in the replaced forest or in the
                 indices, or else 30 days.
             change_retention: Whether nodes may live for less time than before.
@@ -150,8 +150,8 @@ class Maintenance(Inspection):
         Raises:
             RetentionShorter: Nodes would live for less time than before, and `change_retention` is false.
             ForestExists: `replace` is false; or it is true, but the old forest has more nodes or indices.
-            ForestMismatch: Also if the articles have several profiles, or an unknown profile.
-            IndexNotReady: Also if none of the articles was indexed through esdedup.
+            ForestMismatch: As for the class; or the articles have several profiles, or an unknown one.
+            IndexNotReady: As for the class; or none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
         name = self._scope.given_forest

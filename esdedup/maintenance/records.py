@@ -122,7 +122,7 @@ class Records:
     def refuse_others_articles(self, index: ForestIndex, *, max_known: float = 0.1) -> None:
         """Raise `ForestMismatch` if an index of articles seems to belong to another forest.
 
-        This is assumed if the forest has the node or root of at most the share `max_known` of a sample of
+        It seems to if the forest has the nodes or roots of at most `max_known` (0 to 1) of a sample of its
         articles. Some may match by chance, since both forests may get the same texts. The sample omits
         articles that may have expired, and articles newer than a forest that was restored from a snapshot.
         """
@@ -138,7 +138,7 @@ class Records:
             nodes = {node.id for node in index.run(index.nodes.by_id(ids))}
             known = sum(not nodes.isdisjoint((record.fingerprint, record.root)) for record in sample)
             if known <= max_known * len(sample):
-                seen = "" if may_refresh else " (this client may not refresh it and may miss recent nodes)"
+                seen = "" if may_refresh else " (this client may not refresh it: some nodes may be missing)"
                 raise ForestMismatch(
                     f"the articles in {name!r} seem to belong to a forest other than {index.name!r}, which "
                     f"has the nodes of {known} out of {len(sample)}{seen}. Name their forest, or leave them "
@@ -147,7 +147,7 @@ class Records:
                 )
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
-        """Return the index and id of each article that has all of its listed bands; each must list one."""
+        """Return the index and id of each article that has all of the bands (at least one) given for it."""
         columns = columns_of([terms for _, terms in bands])
         filters: list[Query] = [{"terms": {f"{self._fields.dedup}.bands": column}} for column in columns]
         filters.append({"ids": {"values": [record.id for record, _ in bands]}})
@@ -346,7 +346,7 @@ def refuse_strangers(client: Elasticsearch, index: str, *, fields: Fields, fores
         known = {node.id for node in home.run(home.nodes.by_id(roots))}
     if len(known) * 2 < len(roots):
         raise IndexNotReady(
-            f"most articles in the index {index!r} are not in the forest {forest!r}, so it would not "
-            "find their reprints: name the forest that they were fed to or rebuilt into, or another index",
+            f"most articles in the index {index!r} are not in the forest {forest!r}, so their "
+            "reprints would not join them: name the forest that has these articles, or name another index",
             index=index,
         )

@@ -150,7 +150,7 @@ class Repair:
             self.writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:
-        """Move a tree under another root. Its own root moves last: until then, an audit finds the tree."""
+        """Move a tree under another root. Its own root moves last: until then, audits still find the tree."""
         index = self.writer.index
         found = index.run(index.nodes.by_id([target]))
         root = next((node for node in found if node.is_root), None)
@@ -240,7 +240,7 @@ class Rebuild:
         if index.meta != meta:
             if not self.replace:
                 raise ForestExists(
-                    f"there is a forest {self.name!r} already: replace it, or name another one",
+                    f"there is a forest {self.name!r} already: replace it, or name another forest",
                     forest=self.name,
                 )
             if index.meta.profile == meta.profile and not index.meta.rebuilding:
@@ -286,7 +286,7 @@ class Rebuild:
         return writer
 
     def _refuse_larger(self, index: ForestIndex) -> None:
-        """Log what is replaced; raise if it has more than the articles, unless `replace` allows that."""
+        """Log the size of the old forest; raise if it exceeds the articles, unless `replace` allows that."""
         with translated(f"look for the indices of the forest {self.name!r}"):
             found = self.client.indices.get_mapping(
                 expand_wildcards="all", filter_path="*.mappings._meta.esdedup.forest"
@@ -345,7 +345,7 @@ class Rebuild:
             raise ForestMismatch(
                 f"the articles were fingerprinted with {label!r}: {error}", forest=self.name, found=label
             ) from error
-        # Use the standard profile of that name, or, if it has this label, its variant with boilerplate.
+        # Use the standard profile of that name or, if the label is its, the variant that keeps boilerplate.
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
         meta = Meta.of(profile, lookup=self.lookup or (replaced.lookup if replaced else "memory"))

@@ -60,7 +60,7 @@ class SharedRepresentatives:
     def _centres(
         self, representatives: Representatives, frequencies: npt.NDArray[np.int64]
     ) -> Iterator[np.uint64]:
-        """Cluster greedily: yield the value with most owners near it, remove all near values, and repeat."""
+        """Cluster greedily: yield the value near most owners' values, drop all values near it, and repeat."""
         is_near = self._are_near(representatives[:, None], representatives[None, :])
         left = frequencies.copy()
         while left.any():

@@ -105,7 +105,7 @@ class Stats(pydantic.BaseModel, frozen=True):
     # The number of trees, by their number of leaves: 0, 1, 2-3, 4-7 and so on.
     trees_by_leaves: dict[str, int]
     largest: tuple[Cluster, ...]
-    # Clusters with more live leaves than the limit: the limit, the largest of them, and their number.
+    # The number of live leaves above which a cluster is implausible, the largest such clusters, their number.
     most_plausible_leaves: int
     implausible: tuple[ImplausibleCluster, ...]
     implausible_trees: int
@@ -225,7 +225,7 @@ def stats(
 
 def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
     powers = collections.Counter(leaves.bit_length() - 1 for leaves in sizes.values())
-    # `sizes` may be larger than the number of trees, since leaves may have lost their roots.
+    # `sizes` may have more entries than there are trees, since leaves may have lost their roots.
     counts = {"0": max(0, trees - len(sizes))}
     for power in range(max(powers, default=-1) + 1):
         low, high = 1 << power, (2 << power) - 1

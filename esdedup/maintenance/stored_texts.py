@@ -23,7 +23,7 @@ from esdedup.sites import RawPage, site_fields
 from esdedup.text.parsed import LocatedPassages
 
 LATEST_ARTICLES = 100_000
-"""How many articles a forest learns from by default. After twice as many, it forgets the first articles."""
+"""How many articles a forest learns from by default. After twice as many articles, it forgets the first."""
 
 # This many texts of 200,000 characters, the longest that are compared whole, take about 40 MB.
 _TEXTS_AT_ONCE = 200

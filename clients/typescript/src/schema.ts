@@ -443,8 +443,8 @@ export interface components {
         EditRequest: {
             /**
              * Ids
-             * @description Articles. merge: their stories are merged into that of `to`. split: they and all articles with their
-             *     texts become a new story. move: they and all articles with their texts get the story of `to`.
+             * @description The articles. merge: their stories are merged into the story of `to`. split: they, and others with the
+             *     same texts, become a new story. move: they, and others with the same texts, get the story of `to`.
              * @default []
              */
             ids: (string | components["schemas"]["ArticlePlace"])[];

@@ -78,7 +78,7 @@ def _files() -> Iterator[tuple[str, Path]]:
         yield "core", path
 
 
-def _long_names() -> Iterator[str]:
+def _naming_failures() -> Iterator[str]:
     for path in (ROOT / "tests").rglob("*.py"):
         for name in _TEST.findall(path.read_text(encoding="utf-8")):
             if name.count("_") > _WORDS_OF_A_TEST:
@@ -105,7 +105,7 @@ def main() -> int:
     sys.stdout.write(f"{'Python':14}{total.files:5}{total.lines:16,}{'':11}({total.code:,} code)\n")
     if any(getattr(total, name) > _number(value) for name, value in total_budget.groupdict().items()):
         failures.append(f"the Python code exceeds its budget: {total_budget[0]}")
-    failures.extend(_long_names())
+    failures.extend(_naming_failures())
     for failure in sorted(failures):
         sys.stderr.write(f"{failure}\n")
     return bool(failures)

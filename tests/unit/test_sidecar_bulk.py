@@ -111,7 +111,7 @@ def test_filter_path_can_be_removed_from_any_query(query: bytes) -> None:
         (b"filter_paths=a&Pretty", b"filter_paths=a&Pretty"),
     ],
 )
-def test_other_query_parameters_are_unchanged(query: bytes, expected: bytes) -> None:
+def test_only_parameters_that_change_the_response_are_removed(query: bytes, expected: bytes) -> None:
     assert whole_answer(query) == expected
 
 

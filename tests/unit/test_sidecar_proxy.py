@@ -84,7 +84,7 @@ def test_requests_without_a_path_are_refused(url: str, request_line: bytes) -> N
     assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "esdedup_invalid_request"
 
 
-def test_headers_are_passed_on_unchanged(server: ScriptedServer, url: str) -> None:
+def test_end_to_end_headers_are_passed_on_unchanged(server: ScriptedServer, url: str) -> None:
     kept = [
         b"authorization: ApiKey bWluZQ==",
         b"x-opaque-id: \xe4\xb8\xad",
@@ -196,7 +196,7 @@ def test_bodies_keep_their_length_or_chunks(server: ScriptedServer, url: str) ->
     post = GET_CLOSE.replace(b"GET", b"POST")
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ncontent-length: 6\r\n\r\nonetwo"))
     exchange(url, post.replace(b"\r\n\r\n", b"\r\ntransfer-encoding: chunked\r\n\r\n3\r\none\r\n0\r\n\r\n"))
-    # If both are sent, the length is dropped; otherwise the rest of the chunks would be read as a request.
+    # If both headers are sent, the length is dropped. If not, later chunks would be read as a request.
     exchange(
         url,
         post.replace(

@@ -90,7 +90,7 @@ def main(
     names: Annotated[
         list[str],
         typer.Argument(
-            help=f"Any of {', '.join(_BENCHMARKS)}; or {_ALL}, to run all that have no result yet for this "
+            help=f"Any of {', '.join(_BENCHMARKS)}; or {_ALL}, to run those without a result for this "
             "code and machine, and store each result as soon as it is measured."
         ),
     ],

@@ -1,4 +1,4 @@
-"""Measures memory, disk space and loading time of learned boilerplate when both of its periods are full."""
+"""Measures memory, disk space and loading time of the most boilerplate that a forest can remember."""
 
 import contextlib
 import time
@@ -21,14 +21,14 @@ from esdedup.text.parsed import Passages
 _FOREST = "benchmark-boilerplate"
 _TABLE = "boilerplate"
 _SITES, _BATCH = 10_000, 1_000
-# The numbers of passages per page that the whole site repeats, and that no other page has.
+# Per page: the number of passages that all pages of the site have, and of passages that only this page has.
 _OF_SITE, _OWN = 40, 25
 _FILLED = 0.99
 _MEGABYTE = 1e6
 
 
 def boilerplate(run: Run) -> list[Row]:
-    """Fill both periods with pages of 10,000 sites, in batches of 1,000; then load the boilerplate."""
+    """Fill both periods of a `Window` from 10,000 sites, in batches of 1,000 pages; load the boilerplate."""
     with server.client(run, lifetime_s=3_600) as client:
         url = server.url_of(client)
         client.options(ignore_status=404).indices.delete(index=_FOREST)
@@ -40,8 +40,8 @@ def boilerplate(run: Run) -> list[Row]:
             patient.indices.flush(index=_FOREST)
             stored = client.indices.stats(index=_FOREST)["_all"]["primaries"]["store"]["size_in_bytes"]
             figures["on disk, MB"] = stored / _MEGABYTE
-            figures |= in_new_process(_open, url)
-            figures |= in_new_process(_look_up, url)
+            figures |= in_new_process(_load_as_owner, url)
+            figures |= in_new_process(_load_as_reader, url)
         finally:
             client.indices.delete(index=_FOREST)
     return [
@@ -74,14 +74,14 @@ def _fill(url: str, scale: float) -> dict[str, float]:
                 client.index(index=_FOREST, id=name, document=document)
         client.indices.refresh(index=_FOREST)
     return {
-        "pages of both periods, pages": pages,
+        "both periods, pages": pages,
         "known boilerplate, passages": len(boilerplate.learned()),
         "the tables, MB": boilerplate.size_bytes / _MEGABYTE,
     }
 
 
 def _records(boilerplate: Boilerplate) -> int:
-    """Return the number of records in the first two periods so far."""
+    """Return the number of records in both periods so far; neither period has been dropped."""
     window = boilerplate.window
     return window.count + (window.capacity if window.present_from > 1 else 0)
 
@@ -102,16 +102,16 @@ def _passages(of_sites: npt.NDArray[np.uint64], random: np.random.Generator) -> 
     )
 
 
-def _open(url: str) -> dict[str, float]:
-    with connect(url) as client, _measured("the owner opens it", figures := {}):
+def _load_as_owner(url: str) -> dict[str, float]:
+    with connect(url) as client, _measured("the owner loads the boilerplate", figures := {}):
         log = LearnedLog(_FOREST, execute(client, read_learned(_FOREST)))
         assert len(log.boilerplate.learned())
     return figures
 
 
-def _look_up(url: str) -> dict[str, float]:
+def _load_as_reader(url: str) -> dict[str, float]:
     copy = LearnedCopy()
-    with connect(url) as client, _measured("a look-up reads it", figures := {}):
+    with connect(url) as client, _measured("a reader loads the boilerplate", figures := {}):
         execute(client, copy.update(_FOREST))
     return figures
 
@@ -122,8 +122,8 @@ def _measured(what: str, figures: dict[str, float]) -> Iterator[None]:
     before_bytes, started, processor_s = resident_bytes(), time.perf_counter(), time.process_time()
     yield
     figures[f"{what}, s"] = time.perf_counter() - started
-    figures[f"{what}: of that its processor time, s"] = time.process_time() - processor_s
+    figures[f"{what}: processor time, s"] = time.process_time() - processor_s
     peak_bytes = resident_bytes()
     give_back_memory()
-    figures[f"{what}: growth of its process, MB"] = (peak_bytes - before_bytes) / _MEGABYTE
-    figures[f"{what}: the same without freed memory, MB"] = (resident_bytes() - before_bytes) / _MEGABYTE
+    figures[f"{what}: growth of the process, MB"] = (peak_bytes - before_bytes) / _MEGABYTE
+    figures[f"{what}: growth without freed memory, MB"] = (resident_bytes() - before_bytes) / _MEGABYTE

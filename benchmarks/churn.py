@@ -1,6 +1,6 @@
 """Measures how much larger a forest's index is than its nodes: `python -m benchmarks.churn`.
 
-Nodes arrive for ten days, and each is live for three days. After each half day, expired nodes are deleted and
+Nodes arrive for ten days; a node is live for three days. After each half day, expired nodes are deleted and
 the index is measured; at the end, the index is also measured after merges. Run this once for each release.
 """
 

@@ -20,10 +20,10 @@ from esdedup.times import iso
 Numbers = npt.NDArray[np.int64]
 
 BEGIN_S = 1_788_220_800
-"""The start of the period in which articles are published, 2026-09-01."""
+"""The publication time of the first articles, 2026-09-01, in seconds since 1970."""
 DAYS = 60
 _S = DAYS * 24 * 3_600
-# One cluster has a tenth of all articles; for a period of six hours, nearly all articles belong to it.
+# One cluster has a tenth of all articles; nearly all articles of some six hours belong to this cluster.
 _LARGEST = 0.1
 _FLOOD_S = 6 * 3_600
 # The sizes of the other clusters follow a power law with this exponent, up to this maximum.

@@ -74,7 +74,7 @@ def assigned(
 
 
 def never_learning(articles: Articles, profile: Profile) -> Roots:
-    """Cluster without learning, as if no other page had arrived before each page."""
+    """Cluster without learning boilerplate, as if each page were the first page of its site."""
     # The first block of pages never fills, so nothing is learned.
     endless = functools.partial(Boilerplate, block_pages=len(articles) + 1)
     with mock.patch.object(store, "Boilerplate", endless):

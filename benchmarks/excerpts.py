@@ -18,11 +18,11 @@ from benchmarks.server import Run
 from esdedup.fingerprint.profile import DEFAULT
 
 EXCERPTS, ROUND_UPS, REVISIONS, LOOK_ALIKES = "excerpts", "round-ups", "revisions", "look-alikes"
-IN_SHORT = "excerpts-in-short"
+SUMMARY = "excerpts-summary"
 AFTER, BEFORE = "after", "before"
 """When a derived text is fed: after all articles that it is made of, or before them."""
 _A_FIGURE = "a figure"
-# The minimum length of articles by set. A Chinese character counts as 1, any other word or number as 2.
+# The minimum length of articles by set, in units: a Chinese character is 1, any other word or number 2.
 _LONG = dict.fromkeys(("zh_news", "en_wire", "ar"), 600)
 _SHORT = dict.fromkeys(("zh_short", "zh_fin", "zh_weibo"), 60)
 _STORIES, _IN_A_ROUND_UP = 300, 5
@@ -78,12 +78,12 @@ def excerpts(run: Run) -> list[Counted]:
                 rows.append(of_round_ups(stories, order))
         rows += _of_revisions(stories)
         rows += _of_look_alikes(name)
-    return [*_in_short(rows), *rows]
+    return [*_summary(rows), *rows]
 
 
 _Kind = Mapping[str, str]
 _SMALL = ("35%", "40%", "50%")
-# The rows of the summary, by title: the table whose rows are summed, a filter by kind, and the counts to add.
+# The rows of the summary, by title: the table whose rows are summed, a filter of kinds, the counts to add.
 _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
     "excerpts of 60%: joined": (EXCERPTS, lambda kind: kind["part"] == "60%", ["joined"]),
     "excerpts of 35 to 50%, after the whole: joined or linked": (
@@ -109,14 +109,14 @@ _LINES: Mapping[str, tuple[str, Callable[[_Kind], bool], Sequence[str]]] = {
 }
 
 
-def _in_short(rows: Sequence[Counted]) -> Iterator[Counted]:
+def _summary(rows: Sequence[Counted]) -> Iterator[Counted]:
     """Sum the rows of each line of the summary, for each set."""
     for (what, (table, is_chosen, counts)), name in itertools.product(_LINES.items(), _LONG | _SHORT):
         chosen = [row for row in rows if (row.table, row.case) == (table, name) and is_chosen(row.kind)]
         if of := sum(row.of for row in chosen):
             share = sum(row.counts[each] for row in chosen for each in counts) / of
             kind = {"what": what, "share": f"{share:.3f}"}
-            yield Counted(table=IN_SHORT, case=name, kind=kind, counts={}, of=of)
+            yield Counted(table=SUMMARY, case=name, kind=kind, counts={}, of=of)
 
 
 def _drawn(name: str, count: int, least_units: int) -> Texts:
@@ -141,7 +141,7 @@ def _is_chinese(token: str) -> bool:
 
 
 def excerpt(text: str, share: float, position: float) -> str:
-    """Return a share of a text's characters and words: the first if `position` is 0, the last if it is 1."""
+    """Return a share of a text, from its beginning if `position` is 0, from its end if `position` is 1."""
     tokens = list(_TOKEN.finditer(text))
     count = max(1, round(share * len(tokens)))
     first = round(position * (len(tokens) - count))
@@ -236,7 +236,7 @@ def _of_excerpts(stories: Stories, order: str, share: float) -> Counted:
 
 
 def of_round_ups(stories: Stories, order: str) -> Counted:
-    """Count stories that round-ups joined to another story, that joined a round-up, or are linked to one."""
+    """Count stories joined to another story by a round-up, joined to a round-up, or linked to a round-up."""
     groups = list(zip(*[iter(stories.texts)] * _IN_A_ROUND_UP, strict=False))
     of_groups = {_MADE_OF + " ".join(group): group for group in groups}
     made = {each: "\n\n".join(stories.texts[story] for story in group) for each, group in of_groups.items()}

@@ -1,4 +1,4 @@
-"""Compares how fast our default profile and the peers compute all stored data of raw texts, on one core."""
+"""Compares how fast our default profile and the peers compute, from raw texts, all data that is stored."""
 
 import dataclasses
 import logging

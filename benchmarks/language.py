@@ -34,7 +34,7 @@ _WORDS, _CHARACTERS = 20, 10
 _FEWEST, _MOST = 0.01, 0.5
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
 _END_OF_SENTENCE = re.compile("[\u3002\uff01\uff1f\n]+")
-# The forms of each word; the first one is searched for.
+# The forms of each word; the first form is searched for.
 _FORMS = (
     "acquire acquires acquired acquiring",
     "agree agrees agreed agreeing",
@@ -88,7 +88,7 @@ def search_language(run: Run) -> list[Row]:
         english, chinese = _texts("en_wire", run), _texts("zh_news", run)
         rows += _compared(client, articles.SETS["en_wire"], "en", english, _english(english))
         rows += _compared(client, articles.SETS["zh_news"], "zh", chinese, _chinese(chinese))
-        # There are as many sentences as a small index has articles, but they are short.
+        # The number of sentences is that of the articles in a small index, but sentences are short.
         sentences = _sentences(chinese)
         case = f"the same, each of {len(sentences):,} sentences an article"
         rows += _compared(client, case, "zh", sentences, _chinese(sentences))

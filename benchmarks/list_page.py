@@ -1,9 +1,9 @@
 """Measures the size of the list page, and the time that it takes beyond Elasticsearch's own time.
 
 The application runs in this process and is called as a server calls it. The sample corpus is fed with
-languages in a keyword field, so that a page has all possible parts. A page's time beyond `took` is spent in
-our code, in the client and on the connection. Requests repeat, so the server answers some of them from its
-caches. That reduces `took`, but not the measured time.
+languages in a keyword field, so that a page has all possible parts. Elasticsearch reports
+its own time as `took`; the rest of a page's time is spent in our code, in the client and on the connection.
+The server answers repeated requests from its caches, which reduces `took` but not the rest.
 """
 
 import asyncio

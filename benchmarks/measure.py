@@ -56,7 +56,7 @@ class Sizes:
     stored_articles: int = 12_000
     stored_roots: int = 500_000
     # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind, and checks
-    # every 30 seconds whether there are any. Merges then drop the source, which is half of a node's bytes.
+    # every 30 seconds for such replicas. Merges then drop the source, which is half of a node's bytes.
     kept_for_recovery_s: float = 35.0
 
 

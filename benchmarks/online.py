@@ -150,7 +150,7 @@ _ROUNDS = 5
 _TABLE, _STEPS_TABLE = "online", "online-steps"
 _IN_BATCHES, _SINGLY = "batches of 1,000", "one at a time"
 
-# None of these functions calls another of them.
+# No listed method calls another.
 STEPS: processes.Steps = {
     "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
     "learning": [
@@ -171,7 +171,7 @@ class Online:
     # The name of the set.
     case: str
     method: str
-    # The threshold with the highest F1 on this set; None for our profile, which is the same for all sets.
+    # The threshold with the highest F1 on this set; None for our profile, which has fixed thresholds.
     threshold: float | None
     articles_per_s: float
     # The rate divided by the fastest peer's rate.

@@ -2,7 +2,7 @@
 
 Elasticsearch renumbers the values of a keyword field for each refresh: during the refresh if ordinals are
 eager, otherwise when they are next needed. For a growing index, this prints the duration of a refresh after
-one more article, and of two requests for a list. Run this once for each release, not with other benchmarks.
+one more article, and of two requests per list. Run this once for each release, not with other benchmarks.
 """
 
 import argparse

@@ -143,7 +143,7 @@ def _add_simhash(tally: Tally, held: Articles, *, seed: int, distances_bits: Seq
 
 
 def _best(found: Sequence[Detection]) -> list[Detection]:
-    """Return each method with the threshold that has the highest F1."""
+    """Return the result of each method at the threshold with the highest F1."""
     by_method: dict[str, list[Detection]] = defaultdict(list)
     for each in found:
         by_method[each.method].append(each)

@@ -206,7 +206,7 @@ class _Lists(_Competition):
         return {"match": {"title": collection.phrase(words.tolist())}}
 
     def half(self) -> Query:
-        """Return a query for half of the period and one of the 50 most frequent sources."""
+        """Return a query for half of the collection's days and one of the 50 most frequent sources."""
         begin_s = collection.BEGIN_S + _HOUR_S * int(self.random.integers(collection.DAYS * 12))
         source = collection.source(int(self.random.integers(50)))
         return {
@@ -220,7 +220,7 @@ class _Lists(_Competition):
 
     def above(self) -> Query:
         """Return a query whose first page has a few newer rows, and then the row of the largest cluster."""
-        newest = int(self._flood()[-1])
+        newest = int(self._largest_cluster()[-1])
         above = int(self.articles.times_s[newest + self.random.integers(1, 10)])
         return {"bool": {"filter": [_published(lte=above)]}}
 
@@ -249,9 +249,9 @@ class _Lists(_Competition):
         return choose
 
     def amid(self) -> Calls:
-        """Begin within the largest cluster. Collapse cannot do so; its query selects older articles."""
-        flood = self._flood()
-        article = int(self.random.choice(flood[len(flood) // 4 : -len(flood) // 4]))
+        """Begin within the largest cluster. `collapse` cannot do so, and gets a query for older articles."""
+        largest = self._largest_cluster()
+        article = int(self.random.choice(largest[len(largest) // 4 : -len(largest) // 4]))
         place = self.articles.place(article, _INDEX)
         cursor = _NEWEST.write(Cursor().next(rows=_SIZE, place=place))
         older = {"bool": {"filter": [_published(lte=int(self.articles.times_s[article]))]}}
@@ -269,7 +269,7 @@ class _Lists(_Competition):
     def by_count(self, sort: Sort, query: Query | None = None) -> Calls:
         return {OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort).total_articles}
 
-    def _flood(self) -> Numbers:
+    def _largest_cluster(self) -> Numbers:
         return np.flatnonzero(self.articles.roots == np.argmax(self.articles.sizes))
 
     def _pages(self) -> Iterator[tuple[str, list[Any], int]]:

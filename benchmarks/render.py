@@ -118,7 +118,7 @@ QUOTING = (
 
 _NAMES = SETS | MORE
 _SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edited"}
-# The rows on quality that documents show: by benchmark, the methods and their names in documents.
+# The methods whose quality documents show, by benchmark, with their names in the documents.
 _METHODS = {
     "quality": {
         "verified (default)": "`verified` (default)",
@@ -133,7 +133,7 @@ _METHODS = {
         "simhash Simhash(text), its own features": "simhash `Simhash(text)`",
     },
 }
-# The rows on speed and memory that documents show: by table, a part of the case and of the peer.
+# The rows on speed and memory that documents show, by table: texts that their case and peer contain.
 _COSTS = {
     "fingerprint": ("verified, batches of", "RMinHash(128).update"),
     "forest": ("nodes, the whole of assign", ""),
@@ -150,7 +150,7 @@ _COSTS = {
 _WHOLE = {
     *("layouts", "layouts-elastic", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
-    *("sets", "excerpts", "excerpts-in-short", "resemblance", "as-they-come"),
+    *("sets", "excerpts", "excerpts-summary", "resemblance", "as-they-come"),
     *("reading-list", "reading-count", "reading-widget"),
 }
 # The methods that README shows.
@@ -265,7 +265,7 @@ def _cost(kept: Results) -> Iterator[str]:
                 yield _row([row[column] for column in columns])
 
 
-def _in_short(kept: Results) -> Iterator[str]:
+def _quality_summary(kept: Results) -> Iterator[str]:
     """Yield precision, recall and articles per second, by method and set."""
     shown = {name: kept[name].tables[name] for name in _SHORT_METHODS if name in kept}
     sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
@@ -276,7 +276,7 @@ def _in_short(kept: Results) -> Iterator[str]:
     for name, rows in shown.items():
         for method in _SHORT_METHODS[name]:
             of_set = {row["set"]: row for row in rows if row["method"] == method}
-            # Values without their intervals.
+            # Show values without their intervals.
             pairs = (
                 (of_set[each]["precision"].split()[0], of_set[each]["recall"].split()[0]) for each in sets
             )
@@ -325,11 +325,11 @@ def _rows(kept: Results, table: str) -> Sequence[Cells]:
 
 _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality": _quality,
-    "in-short": _in_short,
+    "in-short": _quality_summary,
     "sets": _sets,
     "as-they-come": _as_they_come,
     "excerpts": lambda kept: _by_set(_rows(kept, "excerpts"), ["part", "fed"], ["all"]),
-    "excerpts-in-short": lambda kept: _by_set(_rows(kept, "excerpts-in-short"), ["what"], ["share", "of"]),
+    "excerpts-summary": lambda kept: _by_set(_rows(kept, "excerpts-summary"), ["what"], ["share", "of"]),
     "resemblance": lambda kept: _by_set(_rows(kept, "resemblance"), ["resemblance"], ["precision / recall"]),
     "cost": _cost,
     "capacity": lambda _: capacity(),

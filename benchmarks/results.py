@@ -49,7 +49,7 @@ Cells = Mapping[str, str]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Where, when and with what a benchmark was run."""
+    """Where, when and with which versions and settings a benchmark was run."""
 
     # The date in ISO 8601 format.
     on: str
@@ -60,7 +60,7 @@ class Measured:
     # A digest of the code that affects measurements.
     code: str
     took_s: int
-    # The number of hash functions.
+    # The number of hash functions with which detection was measured.
     seeds: int
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Defines the settings of a run of benchmarks, and connects to the server at ES_URL or to an embedded one."""
+"""Defines the settings of a run of benchmarks, and connects to a server: at ES_URL, or embedded."""
 
 import contextlib
 import dataclasses

@@ -76,13 +76,13 @@ def takeover(run: Run) -> list[Row]:
         with running(url, *OPTIONS, forest=FOREST):
             cold_s = time.perf_counter() - started_s
         owned_s, loaded_s = opened_s(client, count)
-        # Each value is the time until the event; "it" is the forest. The second excludes process start-up.
+        # Each value is the time until the event. The second value excludes process start-up.
         found = {
-            "a new process owns it": cold_s,
-            "without the start of the process": owned_s,
+            "a new process owns the forest": cold_s,
+            "the same, without process start-up": owned_s,
             "all nodes are in memory": loaded_s,
-            "a standby owns it after its owner ended": handed_over_s(url, OPTIONS, signal.SIGTERM),
-            "the same after it was killed, on one machine": handed_over_s(url, OPTIONS, signal.SIGKILL),
+            "a standby owns the forest after the owner ended": handed_over_s(url, OPTIONS, signal.SIGTERM),
+            "the same after the owner was killed": handed_over_s(url, OPTIONS, signal.SIGKILL),
         }
         client.indices.delete(index=FOREST)
     return [

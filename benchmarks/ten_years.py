@@ -81,7 +81,7 @@ def _write(es: Elasticsearch, body: list[str]) -> None:
 
 
 def _bodies(names: list[str], count: int) -> Iterator[list[str]]:
-    """Yield the lines of bulk requests, oldest articles first; each index has the articles of one period."""
+    """Yield the lines of bulk requests, oldest articles first; each index has consecutive articles."""
     chance = random.Random(1)
     words = [f"w{number}" for number in range(_WORDS)]
     # The roots of the latest articles; each new root replaces the oldest.
@@ -137,7 +137,7 @@ def _measure(es: Elasticsearch, *, articles: int) -> None:
         "by count, down": lambda: reader.list(_ALIAS, sort="similar-desc"),
         "by count, up": lambda: reader.list(_ALIAS, sort="similar-asc"),
         "two words, by count": lambda: reader.list(_ALIAS, query=words(), sort="similar-desc"),
-        "similar articles of one": similar,
+        "similar articles of one article": similar,
     }
     for name, call in cases.items():
         first_s, *later_s = [_timed(call) for _ in range(_ROUNDS)]
@@ -157,7 +157,7 @@ def _measure(es: Elasticsearch, *, articles: int) -> None:
     _log(f"a refresh after one article: {statistics.median(refreshed_s) * 1e3:,.0f} ms")
     for sort in ("similar-desc", "similar-asc"):
         rows = reader.list(_ALIAS, sort=sort).rows
-        _log(f"{sort}: the first have {rows[0].similar:,} similar articles, the last {rows[-1].similar:,}")
+        _log(f"{sort}: first row {rows[0].similar:,} similar articles, last row {rows[-1].similar:,}")
 
 
 def _timed(call: Callable[[], object]) -> float:

@@ -266,7 +266,7 @@ class Cost:
 
 
 def unit_costs(run: Run) -> Sequence[Cost]:
-    """Measure each profile."""
+    """Measure the unit costs of each profile."""
     sizes = _scaled(Sizes(), run)
     found = []
     with server.client(run, lifetime_s=7_200) as client:

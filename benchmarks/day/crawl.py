@@ -11,7 +11,7 @@ from benchmarks.day.stories import SCRIPTS, Language, Story, Version, original, 
 
 # The shares of designs with very little boilerplate, and with boilerplate that is longer than most articles.
 _CLEAN, _HEAVY = 0.33, 0.18
-# The probability that a design has a kind of boilerplate, or that the boilerplate has a certain form.
+# The probabilities that a design has certain kinds of boilerplate, or that these have certain forms.
 _BANNER, _COMMON_BANNER, _MENU_IN_LINES, _LINKS_BEFORE, _WITH_LEADS = 0.7, 0.6, 0.5, 0.2, 0.2
 _PAYWALL, _COMMENTS, _READ_ALSO, _ADVERTISED = 0.1, 0.25, 0.3, 0.4
 # The share of pages behind a paywall at sites that have one, and their number of free paragraphs.
@@ -57,7 +57,7 @@ class Recent:
 class Page:
     """The content of one page."""
 
-    # The article as the site prints it; it has no paragraphs if the article is lost.
+    # The article as the site prints it, without paragraphs if the page lacks its article.
     version: Version
     # The date as the site prints it.
     date: str
@@ -208,7 +208,7 @@ class CrawledPage:
     site: str
     title: str
     text: str
-    # The article alone; empty if it is lost.
+    # The article alone; empty if the page lacks its article.
     body: str
     # The same number for all versions of one story.
     story: int

@@ -220,6 +220,6 @@ def _lengths(sentences: int, chance: random.Random) -> list[int]:
 def _version(title: str, sentences: list[str], paragraphs: Sequence[int]) -> Version:
     rest = iter(sentences)
     found = [list(itertools.islice(rest, length)) for length in paragraphs]
-    # Added sentences make the list longer than the paragraphs.
+    # An added sentence makes the list longer than the sum of `paragraphs`.
     found.append(list(rest))
     return Version(title=title, paragraphs=[each for each in found if each])

@@ -123,7 +123,7 @@ def _shingles(body: str) -> frozenset[tuple[str, ...]]:
 PAGES, SITES = 50_000, 200
 PARTS = 4
 _INDEX, _FOREST = "benchmark-day", "benchmark-day-forest"
-# Ranges of the number of earlier pages with a design: from, and to (exclusive).
+# Ranges of `CrawledPage.age`: from, and to (exclusive).
 _AGES = ((0, 5), (5, 10), (10, 50), (50, 200), (200, None))
 _MILLION = 1e6
 
@@ -246,7 +246,7 @@ def _fed(client: Elasticsearch, path: Path, count: int, clustered: list[Usage]) 
     url = server.url_of(client)
     for number, fed in enumerate(feed_file(url, path, count, parts=PARTS, index=_INDEX, forest=_FOREST)):
         yield Quarter(
-            table="day: what it takes",
+            table="day: costs",
             case=_quarter(number),
             clustered=clustered[number],
             fed=fed,
@@ -263,11 +263,11 @@ def _qualities(facts: _Facts, counts: Counts) -> Iterator[Quality]:
     quarters = np.arange(len(ages)) * PARTS // len(ages)
     chosen = {"all": ages >= 0}
     chosen |= {_quarter(number): quarters == number for number in range(PARTS)}
-    for design, since in enumerate(("its first", "its redesign")):
+    for design, since in enumerate(("its first page", "its redesign")):
         for start, stop in _AGES:
             name = f"{start + 1} to {stop}" if stop else f"from {start + 1} on"
             are_within = (ages >= start) & ((ages < stop) if stop else True)
-            chosen[f"of each site since {since}: {name}"] = are_within & (designs == design)
+            chosen[f"pages of each site since {since}: {name}"] = are_within & (designs == design)
     chosen["without their articles"] = are_lost == 1
     for case, pages in chosen.items():
         yield Quality(table="day", case=case, shares=counts.where(pages))

@@ -55,7 +55,7 @@ def layouts_elastic_million(run: Run) -> list[Lookup]:
 
 
 def layouts_elastic_large(run: Run) -> list[Lookup]:
-    """Measure the layouts at ten million real fingerprints."""
+    """Measure the schemes with tables of keys, at ten million real fingerprints."""
     with server.client(run, lifetime_s=12 * 3_600, heap="2g") as client:
         draw = fingerprints.kinds()["real"]
         return [_measured(client, scheme, "real", draw, run.size(_LARGE)) for scheme in TABLES]

@@ -1,4 +1,4 @@
-"""Measures static tables of each scheme of `schemes`, and esdedup's own index, in memory on one thread."""
+"""Measures fixed tables for each scheme of `schemes`, and esdedup's own index, in memory on one thread."""
 
 import functools
 import statistics

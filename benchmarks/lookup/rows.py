@@ -128,7 +128,7 @@ def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
     """Yield a table with a row for each scheme: look-ups at each size, and storage at the largest size."""
     chosen = [row for row in rows_of(kept, table) if row["kind"] == REAL]
     schemes = list(dict.fromkeys(row["scheme"] for row in chosen))
-    # Leave out a size that was used only for one scheme, because it could not be measured at the others.
+    # Leave out a size that was used only for one scheme, which could not be measured at the other sizes.
     sizes = [
         size
         for size in dict.fromkeys(row["fingerprints"] for row in chosen)

@@ -24,7 +24,7 @@ class Scheme:
     """
 
     name: str
-    # None for exhaustive search.
+    # The tables, and the bits that their keys have; None for exhaustive search.
     layout: Layout | None
     # Keys within this many bits of a fingerprint's own keys are stored. The layout decides the asked keys.
     stored_distance_bits: int = 0
@@ -124,7 +124,7 @@ def _two_levels(block_width: int, piece_width: int) -> Layout:
     """Return a layout with a table for each block and each piece of the bits outside that block.
 
     With widths 16 and 12, fingerprints within 3 bits share a key: at least one block of four is equal, the
-    differing bits are in the other 48, and at least one of the four pieces of these 48 bits is also equal.
+    differing bits are in the other 48 bits, and at least one of the four pieces of those bits is also equal.
     """
     tables = []
     for start in range(0, WIDTH_BITS, block_width):

@@ -54,7 +54,7 @@ class Day:
 
     @property
     def batch_ms_per_article(self) -> float:
-        """The batch time per article. A batch has the articles of half an hour, so batches differ in size."""
+        """The batch time per article. Batches differ in size, since each has the articles of half an hour."""
         return sum(self.fed.batches_s) / self.fed.articles * 1_000
 
     @property

@@ -158,7 +158,7 @@ def read_action(
         except (ValueError, RecursionError) as error:
             raise ArticleRejected(nameless, f"is not JSON: {error}") from error
     if not isinstance(action, dict):
-        raise ArticleRejected(nameless, f"is a {type(action).__name__}, not a bulk action")
+        raise ArticleRejected(nameless, f"must be a bulk action, not {type(action).__name__}")
     name = name_of(action.get("_id"), nameless)
     operation = action.get("_op_type", "index")
     if operation == "delete":

@@ -93,7 +93,7 @@ def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected]
         page = each if isinstance(each, RawPage) else RawPage(cast(str, each))
         name, text = f"text {position}", cast(object, page.text)
         if not isinstance(text, str):
-            on_rejected(ArticleRejected(name, f"is a {type(text).__name__}, not a string"))
+            on_rejected(ArticleRejected(name, f"must be a string, not {type(text).__name__}"))
             continue
         try:
             refuse_surrogates(text, name=name)

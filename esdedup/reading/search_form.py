@@ -69,7 +69,7 @@ def distinct(name: str, values: Values | None) -> tuple[str, ...]:
         raise SettingError(f"{len(found):,} values of {name}; at most {MAX_TERMS:,} are possible")
     for each in found:
         if not isinstance(each, str):
-            raise SettingError(f"the {name} {each!r:.60} is a {type(each).__name__}, not a string")
+            raise SettingError(f"the {name} {each!r:.60} must be a string, not {type(each).__name__}")
         check_term(name, each)
     return found
 

@@ -191,7 +191,7 @@ def test_each_page_is_learned_from_only_once(
         # Pass ten known pages, ten new pages, and two values that are not valid texts.
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
         assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
-        assert rejected == ["text 21: is a int, not a string", rejected[1]]
+        assert rejected == ["text 21: must be a string, not int", rejected[1]]
         assert "lone surrogate" in rejected[1]
     assert learned(es, forest) != before
     # If another forest learns in several calls by different owners, it reaches the same state.

@@ -197,7 +197,7 @@ def test_fields_that_cannot_be_chosen_are_refused(es: Elasticsearch, corpus: str
             reader.overview(corpus, where={name: "x"})
     with pytest.raises(SettingError, match="at most 32,766 bytes"):
         reader.search_query(corpus, source="x" * 40_000)
-    with pytest.raises(SettingError, match="is a int, not a string"):
+    with pytest.raises(SettingError, match="must be a string, not int"):
         reader.search_query(corpus, where={"language": [1]})  # type: ignore[list-item]
     for size in (0, 1_001, "5"):
         with pytest.raises(SettingError, match="values of each field"):

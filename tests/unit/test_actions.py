@@ -287,7 +287,7 @@ def test_articles_may_be_nested_up_to_a_limit(brackets: str) -> None:
         ({"_op_type": "upsert", "_id": "a"}, "a", "unknown operation"),
         ("{", "action 1", "is not JSON"),
         ("[]", "action 1", "has no field"),
-        (17, "action 1", "is a int"),
+        (17, "action 1", "must be a bulk action, not int"),
     ],
 )
 def test_invalid_actions_are_rejected(action: Any, article: str, reason: str) -> None:

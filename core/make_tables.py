@@ -40,7 +40,7 @@ UNSPACED = (range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800))
 # Signs that end a sentence in prose: full stops and similar signs of many scripts, and the colon before a
 # quotation.
 FINALS = ".:;!?。\u0589\u061f\u06d4\u0964\u0965\u0f0d\u104b\u1362\u17d4"
-# Characters that may follow these signs: quotation marks and brackets of all scripts (`“` ends a quotation in
+# Characters that may follow such a sign: quotation marks and brackets of all scripts (`“` ends a quotation in
 # German, `«` in Danish), symbols such as emoji, and signs of markup.
 TRAILING_CATEGORIES = frozenset({"Pi", "Pf", "Pe", "So", "Sk"})
 TRAILING_SIGNS = "\"'`*_"
@@ -237,8 +237,8 @@ def _is_optional(character: str) -> bool:
 def _simplified() -> dict[int, str]:
     """Map each traditional character to a simplified one, regardless of context.
 
-    In some phrases, another simplified character would be correct. That is harmless, since both spellings of
-    a text still get the same form.
+    In some phrases, another simplified character would be correct. The difference is harmless, since both
+    spellings of a text still get the same form.
     """
     import opencc
 

@@ -119,7 +119,7 @@ impl Parsed {
         max_sentence_length: usize,
     ) -> PyResult<Vec<Vec<String>>> {
         let texts = self.with_omitted(omitted)?;
-        in_each(py, &texts, |(text, omitted)| longest_of_halves(text, omitted, max_sentence_length))
+        results_of(py, &texts, |(text, omitted)| longest_of_halves(text, omitted, max_sentence_length))
     }
 
     fn overlap(
@@ -131,7 +131,7 @@ impl Parsed {
     ) -> PyResult<Vec<[Overlap; 2]>> {
         let pairs: Vec<_> =
             self.with_omitted(omitted)?.into_iter().zip(other.with_omitted(omitted_of_other)?).collect();
-        in_each(py, &pairs, |((one, omitted), (other, omitted_of_other))| {
+        results_of(py, &pairs, |((one, omitted), (other, omitted_of_other))| {
             let (one, other) = (one.remaining_tokens(omitted), other.remaining_tokens(omitted_of_other));
             overlap(&one, &other)
         })
@@ -219,7 +219,7 @@ fn locate<'py>(
 ) -> PyResult<(Bound<'py, PyString>, Parsed, Column, Column)> {
     let visible = visible_text(py, text, max_length)?;
     let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash: *USUAL_HASH };
-    let (parsed, places) = one(py, &visible, |text| {
+    let (parsed, places) = result_of(py, &visible, |text| {
         let parsed = Parser::new(rules).parse(text);
         // Characters after the first `max_length` are not in the parsed text.
         let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
@@ -241,7 +241,7 @@ fn visible_text<'py>(
     max_length: usize,
 ) -> PyResult<Bound<'py, PyString>> {
     if text.to_str().is_ok() {
-        let visible = one(py, &text, |text| visible_beginning(text, max_length).into_owned())?;
+        let visible = result_of(py, &text, |text| visible_beginning(text, max_length).into_owned())?;
         return Ok(PyString::new(py, &visible));
     }
     let codes = code_points(&text)?;
@@ -258,7 +258,7 @@ fn visible_text<'py>(
 #[pyfunction(name = "normalise")]
 fn normal_texts(py: Python<'_>, texts: Strings<'_>, max_length: usize) -> PyResult<(Vec<String>, Column)> {
     let texts = utf8(&texts)?;
-    let (strings, are_cut): (Vec<_>, Vec<_>) = in_each(py, &texts, |text| {
+    let (strings, are_cut): (Vec<_>, Vec<_>) = results_of(py, &texts, |text| {
         let mut points = Vec::new();
         let is_cut = normalise(&visible_beginning(text, max_length), max_length, &mut points);
         (to_string(&points[..points.len() - 1]), is_cut)
@@ -270,7 +270,7 @@ fn normal_texts(py: Python<'_>, texts: Strings<'_>, max_length: usize) -> PyResu
 
 #[pyfunction]
 fn normal_form(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
-    one(py, &text, |text| {
+    result_of(py, &text, |text| {
         let mut points = Vec::new();
         normalise_line(text, &mut points);
         to_string(&points)
@@ -279,12 +279,12 @@ fn normal_form(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
 
 #[pyfunction]
 fn words(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<Vec<String>> {
-    one(py, &text, |text| crate::tokens::words(text).into_iter().map(str::to_owned).collect())
+    result_of(py, &text, |text| crate::tokens::words(text).into_iter().map(str::to_owned).collect())
 }
 
 #[pyfunction]
 fn letters(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
-    one(py, &text, crate::tokens::letters)
+    result_of(py, &text, crate::tokens::letters)
 }
 
 /// Returns the simhash of each group of weighted hashes. `starts` has the start of each group, ascending from 0.
@@ -298,7 +298,7 @@ fn weighted_simhashes(py: Python<'_>, hashes: &[u8], weights: &[u8], starts: &[u
         return Err(PyValueError::new_err("weights or groups do not match the hashes"));
     }
     let weighted: Vec<_> = hashes.into_iter().zip(weights).collect();
-    let found = in_each(py, &groups, |(start, end)| {
+    let found = results_of(py, &groups, |(start, end)| {
         crate::hashing::weighted_simhash(weighted[*start..*end].iter().copied())
     })?;
     Ok(column(found))
@@ -331,17 +331,17 @@ fn longest_of_halves(text: &ParsedText, omitted: &[bool], max_length: usize) -> 
     chosen.collect()
 }
 
-fn one<T: Send>(
+fn result_of<T: Send>(
     py: Python<'_>,
     text: &Bound<'_, PyString>,
     work: impl Fn(&str) -> T + Send + Sync,
 ) -> PyResult<T> {
     let texts = utf8(std::slice::from_ref(text))?;
-    Ok(in_each(py, &texts, |text| work(text))?.remove(0))
+    Ok(results_of(py, &texts, |text| work(text))?.remove(0))
 }
 
 /// Returns the results of `work` for the items, or the first fault as an error.
-fn in_each<I: Sync, T: Send>(
+fn results_of<I: Sync, T: Send>(
     py: Python<'_>,
     items: &[I],
     work: impl Fn(&I) -> T + Send + Sync,

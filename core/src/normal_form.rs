@@ -112,8 +112,8 @@ pub fn to_string(points: &[Point]) -> String {
     points.iter().map(|each| each.character()).collect()
 }
 
-/// Returns the position in a text, in characters, of each point that [`normalise`] returns for it. The position of
-/// the end is the text's length.
+/// Returns the position in a text, in characters, of each point that [`normalise`] makes from the text. The
+/// position of the end is the text's length.
 pub fn places_of_points(visible: &str) -> Vec<usize> {
     let tables = tables();
     let unfolded = visible.chars().enumerate().flat_map(|(at, character)| {

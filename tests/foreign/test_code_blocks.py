@@ -19,7 +19,7 @@ from tests.support.ready_command import ready
 from tests.support.requests_shown import IN_DOCS
 
 BLOCKS = {path: blocks_of(path) for path in DOCUMENTS}
-INSTALLED = "installs: .ci/run begins with `make env`, and tests/nightly/extras.py installs the wheel"
+INSTALLED = "installs packages, as `make env` in .ci/run and tests/nightly/extras.py do"
 RUN = "tests/foreign/test_embedded.py runs the same demo, and .ci/run runs `make test`"
 # The reason why a block is not run, and what checks it instead, by document and first line.
 NOT_RUN = {
@@ -78,12 +78,12 @@ NOT_RUN = {
     (
         "docs/sidecar.md",
         "filter {",
-    ): "needs Logstash; test_sidecar_enrich_api.py sends what Logstash would send",
+    ): "needs Logstash; tests/unit/test_sidecar_enrich_api.py sends the same requests",
     (
         "docs/sidecar.md",
         'curl -X PUT "$ELASTICSEARCH_URL/_security/role/esdedup-sidecar" '
         "-H 'Content-Type: application/json' \\",
-    ): "needs security; tests/integration/test_sidecar_entry_points.py checks the roles",
+    ): "needs security features; tests/integration/test_sidecar_entry_points.py checks the roles",
 }
 FED = """
 esdedup setup news

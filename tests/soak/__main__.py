@@ -17,9 +17,9 @@ _FEEDERS = ("python", "enrich", "dedup")
 _OTHERS = ("huge", "small", "small", "small")
 _EVENTS = (
     (0.10, Stage.kill_owner),
-    (0.20, Stage.stop_standby),
+    (0.20, Stage.pause_standby),
     (0.28, Stage.restart_elasticsearch),
-    (0.50, Stage.stop_owner),
+    (0.50, Stage.pause_owner),
     (0.60, Stage.kill_owner),
 )
 

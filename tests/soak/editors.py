@@ -36,7 +36,7 @@ _KINDS = ("merge", "merge", "merge", "move", "split", "undo")
 _CHUNK = 10
 _PATIENCE_S = 240.0
 # Short enough that the next edit still finds an article that a paused sidecar indexes late.
-_LONGEST_STOP_S = 8.0
+_LONGEST_PAUSE_S = 8.0
 
 
 def edit(url: str, seed: int, pending: str) -> None:
@@ -54,7 +54,7 @@ def edit(url: str, seed: int, pending: str) -> None:
             made = editor.edit(INDEX, request, by=f"editor {seed % 2}")
             _report(made=made.edit.number, id=request.request_id)
         except (ForestError, ServerError, TransportError) as error:
-            # The same request is sent again.
+            # Send the same request again.
             _report(again=type(error).__name__)
             time.sleep(0.5)
             continue
@@ -152,7 +152,7 @@ class Newsroom:
             if not is_rebuilt and time.monotonic() > half:
                 self._rebuild()
                 is_rebuilt = True
-            self._chance.choice([self._kill_editor, self._stop, self._kill_sidecar, self._delete])()
+            self._chance.choice([self._kill_editor, self._pause, self._kill_sidecar, self._delete])()
         self._is_over.set()
         for each in self._feeders:
             each.join()
@@ -231,15 +231,15 @@ class Newsroom:
             self._sidecars[at].end()
         self._sidecars[at] = self._sidecar(at)
 
-    def _stop(self) -> None:
+    def _pause(self) -> None:
         processes: list[EditorProcess | SidecarProcess] = [*self._editors, *self._sidecars]
         one = self._chance.choice(processes)
         self.counts[f"{'editors' if isinstance(one, EditorProcess) else 'sidecars'} paused"] += 1
-        with self._stopped(one.process):
-            time.sleep(self._chance.uniform(0.5, _LONGEST_STOP_S))
+        with self._paused(one.process):
+            time.sleep(self._chance.uniform(0.5, _LONGEST_PAUSE_S))
 
     @contextlib.contextmanager
-    def _stopped(self, process: subprocess.Popen[str]) -> Iterator[None]:
+    def _paused(self, process: subprocess.Popen[str]) -> Iterator[None]:
         process.send_signal(signal.SIGSTOP)
         yield
         process.send_signal(signal.SIGCONT)
@@ -279,7 +279,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--url", help="address of Elasticsearch; by default, a node is started")
-    parser.add_argument("--edit", help="run one editor, which first repeats this request if it is not empty")
+    parser.add_argument("--edit", help="run one editor, which first repeats this request (JSON or empty)")
     options = parser.parse_args()
     if options.edit is not None:
         edit(options.url, options.seed, options.edit)

@@ -123,7 +123,7 @@ class Job:
 
 
 def report(**values: object) -> None:
-    """Write values as a line of JSON for the process that started this one."""
+    """Write values as a line of JSON for the parent process."""
     sys.stdout.write(f"{json.dumps(values)}\n")
     sys.stdout.flush()
 

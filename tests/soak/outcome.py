@@ -80,9 +80,7 @@ def outcome_of(
         ],
         "seqs shared by several articles": [str(each) for each, count in numbers.items() if count > 1],
         "articles with a different root than in the replay": [
-            f"{id_}: {roots[id_]}, not {replayed.get(id_)}"
-            for id_ in order
-            if roots[id_] != replayed.get(id_)
+            f"{id_}: {roots[id_]} != {replayed.get(id_)}" for id_ in order if roots[id_] != replayed.get(id_)
         ],
         "violations of the forest": violations,
     }

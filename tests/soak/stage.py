@@ -132,12 +132,12 @@ class Stage:
             self._living[address] = self._start(address)
             self._await_both()
 
-    def stop_standby(self) -> None:
+    def pause_standby(self) -> None:
         """Pause the standby for a while, which does not affect the owner."""
         with self._disrupting("the standby was paused and resumed"):
             self._stop(next(each for each in self.living if not each.owns()))
 
-    def stop_owner(self) -> None:
+    def pause_owner(self) -> None:
         """Pause the owner for longer than its lease, so that it loses the forest."""
         with self._disrupting("the owner was paused and resumed"):
             self._stop(next(each for each in self.living if each.owns()))

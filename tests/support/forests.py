@@ -171,7 +171,7 @@ def renewing_threads() -> set[threading.Thread]:
 
 
 def expire_lease(es: Elasticsearch, forest: str) -> None:
-    """Make the lease on the forest look expired to every process except its owner."""
+    """Make the lease on the forest look expired to every process except the owner."""
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
 

@@ -55,7 +55,7 @@ def dedup_of(es: Elasticsearch, folder: Path, what: str) -> Dedup:
 
 
 def reader_of(es: Elasticsearch, folder: Path) -> Reader:
-    """Return a reader of the version's articles; it finds the field names in the indices."""
+    """Return a reader of the version's articles; the reader finds the field names in the indices."""
     return Reader(es, forest=name_of(folder, "news-forest"))
 
 
@@ -104,7 +104,7 @@ def _later_articles() -> Iterator[dict[str, Any]]:
 
 
 def later_articles(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the articles that were fed to the version after its indices were saved."""
+    """Yield the articles that were fed to the released version after its indices were saved."""
     yield from _read_lines(folder / "later.jsonl.gz")
 
 

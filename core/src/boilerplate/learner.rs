@@ -181,7 +181,7 @@ impl Learner {
         marks
     }
 
-    /// Judges a page by earlier blocks, treating the passages that `is_shared` accepts as boilerplate.
+    /// Judges a page by earlier blocks. Passages for which `is_shared` returns true are treated as boilerplate.
     fn judge_without(
         &self,
         page: &IncomingPage,

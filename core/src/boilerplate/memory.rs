@@ -26,7 +26,7 @@ pub struct Memory {
     pages: VecDeque<Page>,
     /// The numbers of pages. A page is found by its own id, and by the ids of its first and last passages.
     pub numbers: Periods<1>,
-    /// By the hash of a site: the last page of the last block with pages of the site, and the site's page count.
+    /// By the hash of a site: the last page of the latest block with pages of the site, and the site's page count.
     pub sites: Periods<2>,
     /// [`Known`], by the local hashes of passages.
     pub passages: Periods<1>,

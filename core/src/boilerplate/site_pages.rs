@@ -42,7 +42,7 @@ pub struct Sighting {
     pub is_version: bool,
 }
 
-/// For each passage hash, returns the pages of a site in a block that contain the passage. `before` has two
+/// For each passage hash, returns those pages of a block that are of the site and have the passage. `before` has two
 /// numbers of the last page before the block: its number among all pages, and among the pages of the site.
 pub fn sightings(
     hashes: impl Iterator<Item = u64>,
@@ -125,7 +125,7 @@ impl SitePages {
         self.row() != before.row() && (before.pages > 0 || self.pages > 1)
     }
 
-    /// Returns whether, counting one more page, `FEW` articles and half of the site's pages contain the passage.
+    /// Returns whether, counting one more page, at least `FEW` articles and half of the site's pages have the passage.
     pub fn is_shared(&self, origin: &Origin, pages_of_site: u32) -> bool {
         let span = i64::from(pages_of_site) - i64::from(self.origin.number) + 1;
         let articles = self.articles | origin.article_bit();

@@ -142,7 +142,7 @@ impl Learner {
 fn is_next(changes: &Changes, last_page: u32, last_learned: u32, window: &Window) -> bool {
     let count = i64::from(changes.last_learned) - i64::from(last_learned);
     let waiting = i64::from(last_page - last_learned);
-    // If a block ended, all waiting pages have been learned.
+    // If a block ended, all pages that waited to be learned have been learned.
     let is_possible = if count == 0 { changes.window == *window } else { count >= waiting };
     is_possible
         && changes.first_page() == last_page + 1

@@ -55,7 +55,7 @@ pub struct Agreement {
 
 const ADDRESSES: usize = 2;
 const ADDRESS_BITS: u32 = 26;
-const PERIOD: u64 = (1 << (u64::BITS - ADDRESS_BITS * ADDRESSES as u32)) - 1;
+const PERIOD_MASK: u64 = (1 << (u64::BITS - ADDRESS_BITS * ADDRESSES as u32)) - 1;
 
 impl Text {
     /// Returns the bits of the link (place 0) or the id (place 1), in the highest bits; 0 if the text has no link or
@@ -271,7 +271,7 @@ impl Relation for ByAgreement {
     const PLACES: usize = REPRESENTATIVES + 1;
 
     fn id(text: &Text) -> Id {
-        let origin = text.origin & PERIOD;
+        let origin = text.origin & PERIOD_MASK;
         let named = Text { indexed: 0, origin, ..*text };
         let end = if origin == 0 { offset_of!(Text, origin) } else { Self::SIZE };
         Id::from_be_bytes(murmur128(&bytes_of(&named)[..end]))
@@ -297,7 +297,7 @@ impl Relation for ByAgreement {
     }
 
     fn with_period(text: Text, period: u64) -> Text {
-        Text { origin: text.origin & !PERIOD | period & PERIOD, ..text }
+        Text { origin: text.origin & !PERIOD_MASK | period & PERIOD_MASK, ..text }
     }
 
     fn share_address(one: &Text, other: &Text) -> bool {

@@ -89,7 +89,7 @@ impl Loader {
                         self.reloaded.insert(row, root);
                         return;
                     }
-                    // The earlier node and its leaves expired before its text became a node again.
+                    // The earlier node and its leaves expired before the node's text arrived again.
                     forest.remove(row);
                 }
                 let row_count = forest.row_count();

@@ -256,7 +256,7 @@ impl<R: Relation> Nodes<R> {
         self.steps.push_back(Step::default());
     }
 
-    /// Sets the minimum `seen_ms` of a node that is live after the last step.
+    /// Ends the last step; `live_since_ms` is the minimum `seen_ms` of a node that is live after the step.
     pub fn end(&mut self, live_since_ms: i64) {
         if let Some(step) = self.steps.back_mut() {
             step.live_since_ms = live_since_ms;

@@ -12,7 +12,7 @@ use super::chunks::Chunks;
 pub const TAG_BITS: u32 = 24;
 
 const SLOTS: usize = 9;
-// The number of lines in a page, which is the unit of allocation. All lists in a page have the same size; an empty
+// The number of cache lines in a page; pages are allocated as a whole. All lists in a page have the same size; an empty
 // page may be used for another size.
 const PAGE: usize = 256;
 // Lists with more lines are allocated individually.
@@ -198,12 +198,12 @@ impl Postings {
             }
             long.resize(lines, EMPTY);
         } else if size_of_list(lines_before) != size_of_list(lines) {
-            let (at, kept) = (self.take(list, lines), lines.min(lines_before));
+            let (at, kept) = (self.allocate(list, lines), lines.min(lines_before));
             for line in 0..kept {
                 *self.line_mut(at, lines, line) = *self.line_mut(before.at, lines_before, line);
             }
             self.heads[list].at = at;
-            self.give_back(before);
+            self.free(before);
         }
     }
 
@@ -214,7 +214,7 @@ impl Postings {
     }
 
     /// Allocates space for a list.
-    fn take(&mut self, list: usize, lines: usize) -> u32 {
+    fn allocate(&mut self, list: usize, lines: usize) -> u32 {
         if lines == 0 {
             return 0;
         }
@@ -242,7 +242,7 @@ impl Postings {
     }
 
     /// Frees the space of a list, by moving the last list of its size into it.
-    fn give_back(&mut self, head: Head) {
+    fn free(&mut self, head: Head) {
         let (at, lines) = (head.at as usize, head.lines());
         if lines == 0 {
             return;

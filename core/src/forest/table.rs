@@ -150,7 +150,7 @@ impl Table {
         let mut slot = head.filled();
         if slot == SLOTS {
             let full = *head;
-            let next = self.keep(full);
+            let next = self.move_to_overflow(full);
             self.buckets[bucket] = Bucket { next, ..EMPTY };
             slot = 0;
         }
@@ -159,7 +159,7 @@ impl Table {
         head.numbers[slot] = number;
     }
 
-    fn keep(&mut self, full: Bucket) -> u32 {
+    fn move_to_overflow(&mut self, full: Bucket) -> u32 {
         if self.free == NONE {
             self.overflow.push(full);
             return self.overflow.len() as u32 - 1;

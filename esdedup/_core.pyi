@@ -242,7 +242,7 @@ class Relation:
         """Return the fields of a packed node or content hash; None if it has the length of neither."""
 
     def log(self, packed: Sequence[bytes]) -> tuple[bytes, int]:
-        """Return nodes and content hashes in log format, and the latest `seen_ms`; raises as `documents`."""
+        """Return nodes and content hashes as a log, and the latest `seen_ms`. Raises like `documents`."""
 
     def entries(self, log: bytes) -> tuple[list[bytes | tuple[str, int, int]], bool]:
         """Return the entries of a log up to the first unreadable one, and whether all are readable.

@@ -75,7 +75,7 @@ class FieldsNotFound(EsdedupError):
         missing: The given names of the fields that no article has, by role: ``text`` or ``id``.
         found: The fields of the first articles, in order.
         likely: For each of ``text``, ``id``, ``title``, ``time``, ``source`` and ``link`` whose field is
-            missing, the field that probably contains it, if there is one.
+            missing, the field that is probably meant, if there is one.
         articles: How many articles were inspected.
         index: The index that the articles were to be written to, if any.
     """

@@ -156,8 +156,8 @@ def value_of(article: Mapping[str, Any], name: str, default: Any = None) -> Any:
 def term_of(article: Mapping[str, Any], name: str) -> str | None:
     """Return the value of a keyword field as the term that Elasticsearch indexes; None if there is none.
 
-    esdedup writes strings, but other programs may have written a number or a list; of a list, the first term
-    is returned.
+    esdedup writes strings, but other programs may have written a number or a list; from a list, the first
+    term is returned.
     """
     value = value_of(article, name)
     return value if isinstance(value, str) else next(_terms(value), None)

@@ -66,7 +66,7 @@ class Provenance(NamedTuple):
     # None if the link seems to lead to a front page or a section.
     path: str | None
     # 64 bits by which versions of an article are recognised: 26 bits from its address (the host, path and
-    # query of its link), 26 bits from its id, then zeros. The id's bits are 0 if it is unknown; the
+    # query of its link), 26 bits from its id, then zeros. The id's bits are 0 if the id is unknown; the
     # address's bits are 0 if the link is missing or leads to a front page or a section.
     origin: int
 

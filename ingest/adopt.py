@@ -51,7 +51,7 @@ class Adoption(InPlace):
 
         Args:
             client: An Elasticsearch client, which the caller must close.
-            index: An index, alias or pattern, or several, separated by commas.
+            index: An index, alias or pattern, or several of these, separated by commas.
             fields: The names of the articles' fields. None uses the names that an index has recorded, or the
                 default names.
             on_rejected: Called for each article that cannot be enriched and therefore stays unchanged.
@@ -78,7 +78,7 @@ class Adoption(InPlace):
         self._refuse_unsorted({name: mappings[name] for name in to_do}, has_times="time" not in missing)
 
     def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:
-        """Cluster the latest 1,000 articles in memory; return the numbers of articles and of repeats."""
+        """Cluster the latest 1,000 articles in memory; return their number, and the number of repeats."""
         latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
         with translated(f"read the latest articles of {self._index!r}", index=self._index):
             answer = patient(self._client).search(

@@ -167,7 +167,7 @@ class Owner(Closing):
     def open(self, *, at_once: bool = False) -> None:
         """Open the forest if it is closed; raise an error unless articles could be assigned and written now.
 
-        Renewing the lease tests whether the forest can be written; `at_once` renews it even before it is due.
+        Renewing the lease tests whether the forest is writable; `at_once` renews it even before it is due.
         """
         with self._owned() as store:
             store.now_ms()

@@ -116,7 +116,7 @@ class Boilerplate(Learner):
 
 
 def untaught_filters(overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
-    """Return filters without learned boilerplate: they omit only lists and declared boilerplate."""
+    """Return filters without learned boilerplate: they omit menus, other lists, and declared boilerplate."""
     return lambda site: functools.partial(
         Boilerplate().filter, overrides=overrides, sites=itertools.repeat(site)
     )

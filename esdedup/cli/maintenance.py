@@ -38,7 +38,7 @@ def stats(
 
     Also shows clusters that are larger than one story can plausibly be, and what their texts share. With
     --boilerplate, lists the passages that are left out of the pages of each site; since a forest stores no
-    text, it searches the latest articles for them.
+    text, the command searches the latest articles for them.
 
     Options:
         index: Index of the forest's articles, to show the sentences that many of them share; may be repeated.

@@ -75,7 +75,7 @@ class _VisibleConsole(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console; if the output is not a terminal, it is 120 characters wide."""
+    """Return a console; if the output is not a terminal, the console is 120 characters wide."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
     return _VisibleConsole(stderr=stderr, width=width, highlight=False, soft_wrap=False)
@@ -272,7 +272,7 @@ def print_sources(page: "SourcesPage") -> None:
 
 
 def excerpt_lines(page: "StoryPage") -> list[str]:
-    """Return lines that follow a cluster's articles: excerpts, and whether it is a placeholder."""
+    """Return lines that follow a cluster's articles: excerpts, and whether the cluster is a placeholder."""
     lines, whole, excerpts = _left_out_indices(page.not_set_up), page.excerpt_of, page.excerpts
     if page.is_placeholder:
         lines.append(

@@ -51,11 +51,11 @@ def plan_command(
 ) -> None:
     """Calculate nodes, memory, disk, cores and requests, and how many forests a stream of articles needs.
 
-    All figures are calculated from unit costs, which were measured on the machine that is shown with them.
+    All figures are calculated from unit costs, which were measured on the machine named below the figures.
 
     Options:
-        costs: File with unit costs, as written by `python -m benchmarks unit-costs --costs FILE` in the
-            sources of esdedup. Default: the unit costs in the package.
+        costs: File with unit costs, as written by `python -m benchmarks unit-costs --costs FILE` in a
+            checkout of esdedup. Default: the unit costs in the package.
     """
     profile, workload = fingerprinting.read_profile(), stream.workload()
     found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))

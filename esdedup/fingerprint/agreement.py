@@ -122,8 +122,8 @@ class Comparison:
     # The size of the smaller text divided by that of the larger text, 0 to 1.
     share: npt.NDArray[np.float64]
     agree: npt.NDArray[np.bool_]
-    # Whether a text may join the other as its root. This requires less than agreement, since the text also
-    # agrees with a member of the cluster.
+    # Whether one text may join the cluster whose root is the other. The thresholds are lower than for
+    # agreement, since the joining text also agrees with a member of the cluster.
     may_join: npt.NDArray[np.bool_]
     # Whether the smaller text is a part of the larger.
     is_part: npt.NDArray[np.bool_]

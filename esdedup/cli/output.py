@@ -240,7 +240,7 @@ def print_page(page: "Page") -> None:
     if not page.order_exact:
         lines.append("The order by number of similar articles is approximate: the index has several shards.")
     if page.cut_short:
-        lines.append("Few articles belong in this list. The next page continues the search.")
+        lines.append("Few of the articles searched belong in this list. The next page continues the search.")
     rows = [(f"+{row.similar}" if row.similar else "", row) for row in page.rows]
     _print_found("similar", rows, lines, cursor=page.next)
 

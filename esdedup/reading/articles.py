@@ -1,4 +1,4 @@
-"""Reads articles with their texts, with the records that esdedup wrote, and with fields that a user names."""
+"""Reads articles: their texts, the records that esdedup wrote, and further fields that a caller names."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from esdedup.reading.scope import CheckedIndex, IndexName, Scope
 from esdedup.sites import site_fields, site_of
 
 ArticleId = Annotated[str, "The article's id; if several articles have it, the last to arrive is used."]
-InIndex = Annotated[str | None, "The index to read the article from, if several contain that id."]
+InIndex = Annotated[str | None, "The index to read the article from, if several indices contain that id."]
 
 _Page = TypeVar("_Page", Page, SimilarPage)
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
@@ -113,7 +113,7 @@ def one_article(
     has_text: bool = False,
     further: Sequence[str] = (),
 ) -> Query:
-    """Return the search for the article with the given id; if several have it, for the last to arrive.
+    """Return the search for the article with the given id; if several have that id, for the last to arrive.
 
     The article's text, which may be long, and `further` fields are read only with `has_text`.
     """

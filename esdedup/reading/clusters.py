@@ -39,7 +39,7 @@ class Similarity:
     """Compares articles with a given article or text."""
 
     def __init__(self, profile: Profile | None, signature: bytes) -> None:
-        """Compare with a signature; if it is empty or its profile is None, nothing is compared."""
+        """Compare with a signature; if it is empty or `profile` is None, nothing is compared."""
         self._profile = profile
         # The profile's label, computed once, to compare with the label of each article.
         self._label = None if profile is None else profile.label

@@ -52,7 +52,7 @@ def of_short_texts(fields: Fields) -> Query:
 
 
 def under_titles(fields: Fields) -> Query:
-    """Return the aggregations for the titles and sites of some articles, and the text of one."""
+    """Return the aggregations for the titles and sites of some articles, and the text of one article."""
     some = {"size": _TITLES_READ, "_source": [fields.title, *site_fields(fields)]}
     return {"some": {"top_hits": some}, "one": {"top_hits": {"size": 1, "_source": fields.text}}}
 

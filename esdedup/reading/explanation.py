@@ -258,7 +258,7 @@ class _IndexExplainer:
         return any(each.node is None and each.seen_ms >= self._live_since_ms for each in found.values())
 
     def _decided_by(self, article: StoredText) -> PastSignature | None:
-        """Return the signature that decided an assignment; None if text or profile has changed since."""
+        """Return the signature that decided an assignment; None if the text or the profile has changed."""
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:
@@ -318,7 +318,7 @@ class _IndexExplainer:
         )
 
     def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:
-        """Find the neighbour through which a leaf may have joined: the earliest, or the previous version."""
+        """Find the neighbour through which a leaf may have joined: the earliest or its previous version."""
         if self._nodes is None or node is None or node.is_root:
             return None
         signature = self._signature(node)
@@ -345,7 +345,7 @@ class _IndexExplainer:
         return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id, way=way)
 
     def _with_fingerprint(self, fingerprint: str) -> Requests[StoredText | None]:
-        """Read the first article with a fingerprint; return None if it is missing or has no text."""
+        """Read the first article with the given fingerprint; return None if it is missing or has no text."""
         if fingerprint not in self._texts:
             try:
                 found = yield from text_by_fingerprint(self._index, [fingerprint], fields=self._fields)

@@ -37,7 +37,7 @@ MOST_SOURCES = 1_000
 ROOTS_IN_A_SEARCH = 60
 """How many roots one search counts; times `MOST_SOURCES`, this is below Elasticsearch's limit on buckets."""
 
-# Queries that give every match the same score, or a meaningless one.
+# Queries that give every match the same score, or a meaningless score.
 _UNRANKED = frozenset(
     (
         *("constant_score", "exists", "ids", "match_all", "match_none", "prefix", "range", "regexp"),
@@ -168,7 +168,7 @@ class ListRequest:
 class SortResult:
     """The rows of a page, as its sort found them."""
 
-    # The root of each row, and the article that it shows; None if the article has yet to be found.
+    # The root of each row, and the article that the row shows; None if that article has yet to be found.
     rows: list[tuple[str, queries.Hit | None]]
     # The sort values after which the next page starts; None if the page is found by its offset.
     place: list[Any] | None = None

@@ -54,7 +54,7 @@ def list_rows(
             original) or the ``longest``. Defaults to the match that decides the row's position, or
             to the newest in sorts by count.
         min_similar: Leave out rows with fewer similar articles than this.
-        min_sources: Leave out rows of clusters with fewer sources; at most 1,000.
+        min_sources: Leave out rows of clusters with fewer sources than this; at most 1,000.
         dedup: False gives each article a row of its own, with the counts of its cluster.
         details: Also return the details of each row: a snippet of its text with the search terms
             marked, and the earliest, the latest and the most different article of its cluster, its largest
@@ -83,7 +83,7 @@ def list_rows(
     start = request.start()
     ready = yield from scope.check(index)
     if request.is_by_count and ready.is_routed_by_root:
-        # Read again: if an alias has just changed, old mappings could make an order by count seem exact.
+        # Read the mappings again: if an alias has just changed, old ones could make an order seem exact.
         ready = yield from scope.check(index, is_fresh=True)
     field = ready.source_field
     if min_sources or request.sort == "sources-desc":
@@ -318,7 +318,7 @@ def count_rows(request: ListRequest, *, up_to: int, few: int | None = None) -> Q
 
 
 def estimate_rows(request: ListRequest, *, partitions: int | None = None) -> Query:
-    """Return the search that estimates the number of roots, from `partitions` of 256 (None means all)."""
+    """Return the search that estimates the number of roots from `partitions` of 256 partitions, or all."""
     estimate = {"cardinality": {"field": request.fields.cluster, "precision_threshold": 40_000}}
     return queries.aggregation(bodies.in_partitions(request, partitions), {"rows": estimate})
 

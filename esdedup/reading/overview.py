@@ -104,7 +104,7 @@ def overview(
         raise SettingError(f"the size is {size!r}; from 1 to {MAX_SIZE:,} values of each field are possible")
     ready = yield from scope.check(index)
     choices = form.choices(ready)
-    # The first few keyword fields, and all that have a chosen value.
+    # The first few keyword fields, and all keyword fields that have a chosen value.
     further = [name for at, name in enumerate(ready.keyword_fields) if at < _MAX_FIELDS or name in choices]
     counted = [ready.source_field, *further] if ready.source_field else further
     query = form.query(ready.fields)

@@ -21,7 +21,7 @@ MAX_INCLUDED = 20
 """The maximum number of further fields that a request may include."""
 
 # Parameters that operations share are documented in their types.
-PageNumber = Annotated[int, "From 1; `page` times `size` is at most 10,000."]
+PageNumber = Annotated[int, "The page's number, from 1; `page` times `size` is at most 10,000."]
 PageSize = Annotated[int, "Results on a page, at most 1,000."]
 After = Annotated[
     str | None,

@@ -199,7 +199,7 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
         return (yield from ranking.first(depth))
     request, few = ranking.request, ranking.tuning.few_articles
     terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
-    # The search terminates early if more articles match.
+    # The search terminates early if more than `few` articles match.
     body = aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
     roots = yield from _roots_with_a_match(ranking, body)
     if roots is None:

@@ -234,11 +234,11 @@ class Source(Result, frozen=True):
     """The name; None stands for articles without a source."""
     articles: int
     first: str | None
-    """When its first article was published, ISO 8601, UTC."""
+    """When the source's first article was published, ISO 8601, UTC."""
     last: str | None
-    """When its last article was published."""
+    """When the source's last article was published."""
     earliest: SimilarArticle
-    """Its earliest article."""
+    """The source's earliest article."""
 
 
 class SourcesPage(StoryPage, frozen=True):
@@ -299,4 +299,4 @@ class Timeline(Result, frozen=True):
     largest_source: Any = None
     """The source with the most articles; None if no article has one, or sources cannot be counted."""
     largest_source_articles: int = 0
-    """How many articles it published."""
+    """How many articles the largest source published."""

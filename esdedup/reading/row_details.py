@@ -92,7 +92,7 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
             different[row.index, row.id] = other
     bodies = [_newest_namesakes(row, fields) for row in rows if (row.index, row.id) in stories]
     bodies += [articles_of_each(roots, fields.root, fields=fields)] if roots else []
-    versions, answers = yield from carrying(_similar_articles(different, request), request.searched, *bodies)
+    versions, answers = yield from carrying(_read_versions(different, request), request.searched, *bodies)
     namesakes = {
         place: SameHeadline(stories=stories[place], rows=tuple(queries.articles_in(answer, fields)))
         for place, answer in zip(stories, answers, strict=False)
@@ -178,7 +178,7 @@ def _most_different(
     return Similarity.to(shown, fields).most_different(versions, fields)
 
 
-def _similar_articles(
+def _read_versions(
     different: Mapping[_Place, tuple[queries.Hit, dict[str, Any]]], request: ListRequest
 ) -> Requests[dict[_Place, SimilarArticle]]:
     """Read the most different versions, keyed by the index and id of the article that each row shows."""

@@ -34,21 +34,21 @@ IndexName = Annotated[str, "An index, alias or pattern."]
 class Tuning:
     """The sizes above which counts are estimated or reading stops. Tests use small values."""
 
-    # Up to this many matching articles, only the roots of matches are visited.
+    # Up to this many matching articles, searches visit only the roots of matches.
     few_articles: int = 10_000
     # Above this many matching articles, the number of rows is estimated from some of the 256 partitions.
     many_articles: int = 300_000
     # The number of partitions in that estimate, whose error is a few per cent.
     estimate_partitions: int = 8
     # A page sorted by time is cut short after reading this many articles, plus `read_articles_per_row` per
-    # row up to the page's end; that takes a few seconds. Among reprints, a row needs about 4 articles.
+    # row up to the page's end; that takes a few seconds. If most are reprints, a row needs about 4 articles.
     read_articles: int = 20_000
     read_articles_per_row: int = 5
     # In larger indices, the newest articles are searched in a span of time that would contain `span_margin`
-    # times as many as needed if articles were spread evenly over time.
+    # times as many articles as needed if articles were spread evenly over time.
     spanned_articles: int = 20_000
     span_margin: float = 50
-    # Up to this many rows are counted; more are estimated.
+    # Rows are counted up to this number; a larger number of rows is estimated.
     exact_rows: int = 10_000
     # About how many roots are inspected to estimate how many rows pass the filters by count.
     inspected_roots: int = 8_000
@@ -138,7 +138,7 @@ class CheckedIndex:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """A reader's configuration: the names of the articles' fields, and the sizes above which it estimates."""
+    """A reader's configuration: names of articles' fields, and the sizes above which counts are estimated."""
 
     # None means the names that an index stores.
     fields: Fields | None = None
@@ -196,7 +196,7 @@ class Scope:
 
 
 def mappings_of(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:
-    """Return the mappings of the indices behind a name, at least one."""
+    """Return the mappings of the indices behind a name; raise `IndexNotReady` if there are none."""
     if not isinstance(index, str):
         raise SettingError(
             f"the index is a {type(index).__name__}, not a string; separate several names by commas"

@@ -151,12 +151,12 @@ def search_query(
 
 
 def words(text: str, fields: Fields) -> Query:
-    """Return the query for words in title or text.
+    """Return the query for words in the title or the text.
 
     All words must occur; ``"quotes"`` enclose a phrase, ``a | b`` means either, ``-word`` excludes, ``wor*``
     is the beginning of a word, and parentheses group. Chinese without spaces becomes a phrase, and so do
-    words joined by signs, such as ``long-term``: otherwise, the standard analyser would split them into words
-    that may be anywhere in the text. Text without words, such as ``!?``, matches nothing.
+    words joined by punctuation, as in ``long-term``: otherwise, the standard analyser would split them into
+    words that may be anywhere in the text. Text without words, such as ``!?``, matches nothing.
     """
     if not any(map(_has_words, text)):
         return {"match_none": {}}

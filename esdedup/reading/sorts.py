@@ -3,9 +3,9 @@
 For sorts by relevance, Elasticsearch collapses the matches to the best match of each cluster.
 
 For sorts by time, articles are read in order of time, and the first of each cluster becomes a row. Collapsing
-would visit every match for each page; reading visits about as many articles as the page has rows, without a
-record of earlier pages: an article becomes a row if it is the first match of its cluster, and a single search
-checks that for all clusters on the page. Therefore cursors reach any depth. If few articles become rows
+would visit every match for each page; reading visits about as many articles as the page has rows. Reading
+needs no record of earlier pages: an article becomes a row if it is the first match of its cluster, which one
+search checks for all clusters on the page. Therefore cursors reach any depth. If few articles become rows
 (because of `min_similar`, or reprints of earlier rows), a page is cut short before the whole index has been
 read, and its cursor continues after the last article read.
 """
@@ -64,7 +64,7 @@ def _rows(hits: list[Hit], request: ListRequest) -> list[tuple[str, Hit | None]]
 
 
 def _by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
-    # A numbered page is found by reading the pages before it. One extra row shows whether there are more.
+    # A numbered page is found by reading the pages before it. One extra row shows whether more rows follow.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.paging.size + 1
     left = request.tuning.read_articles + request.tuning.read_articles_per_row * needed

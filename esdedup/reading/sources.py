@@ -17,7 +17,7 @@ from esdedup.reading.scope import IndexName, Scope
 
 # The maximum number of sources of one cluster that are grouped.
 _MAX_GROUPED = 10_000
-# The maximum length of `containing`: each character takes up to 5 of the 1,000 in a regular expression.
+# Maximum length of `containing`: a character takes up to 5 of a regular expression's 1,000 characters.
 _LONGEST_PART = 100
 
 
@@ -87,9 +87,9 @@ def source_names(
         SettingError: The size is out of range, or the name of the index is empty.
     """
     if len(containing) > _LONGEST_PART:
-        raise SettingError(f"{len(containing):,} characters of a source's name: at most {_LONGEST_PART}")
+        raise SettingError(f"containing has {len(containing):,} characters, more than {_LONGEST_PART}")
     if not 1 <= size <= limits.MAX_BUCKETS:
-        raise SettingError(f"{size:,} names of sources: from 1 to {limits.MAX_BUCKETS:,} are possible")
+        raise SettingError(f"the size is {size:,}; from 1 to {limits.MAX_BUCKETS:,} names are possible")
     ready = yield from scope.check(index)
     if ready.source_field is None:
         return ()

@@ -105,7 +105,7 @@ def timeline_of(
 
 
 def interval_ms(span_ms: int, *, is_by_calendar: bool = False) -> int:
-    """Return the shortest standard interval that gives few enough steps; for longer spans, whole minutes."""
+    """Return the shortest standard interval that gives few enough steps; if none does, whole minutes."""
     most_steps = _MAX_STEPS_OF_A_SEARCH if is_by_calendar else _MAX_STEPS
     standard = _SEARCH_INTERVALS_MS if is_by_calendar else _INTERVALS_MS
     fitting = (each for each in standard if span_ms // each < most_steps)

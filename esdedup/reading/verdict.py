@@ -16,7 +16,7 @@ NodeState = Literal["live", "expired", "gone"]
 
 
 class Outcome(enum.StrEnum):
-    """Whether two articles are in one cluster, and why; `OUTCOMES` has a sentence for each."""
+    """Whether two articles are in one cluster, and why; `OUTCOMES` has a sentence for each outcome."""
 
     SAME_ARTICLE = "same_article"
     NO_ROOT = "no_root"
@@ -69,10 +69,10 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     root: str | None
     profile: str | None
     fingerprint: str | None
-    # The article's arrival number, and the forest's watermark when it arrived, ISO 8601.
+    # The article's number in the order of arrival, and the forest's watermark at its arrival, ISO 8601.
     seq: int | None
     seen: str | None
-    # Whether its text is unchanged since it arrived; None for another profile, and for placeholders.
+    # Whether the text is unchanged since its arrival; None for another profile, and for placeholders.
     text_is_same: bool | None
     # Whether the forest remembers that its text gets no fingerprint; None without a forest, or if the article
     # has a fingerprint.
@@ -160,7 +160,7 @@ def _separated(
     else:
         earlier, later = one, other
         common = {comparison.one.representatives[pair.one].simhash for pair in comparison.pairs}
-    # Certain reasons come before probable ones.
+    # Certain reasons come before probable reasons.
     if later.to_other_root is not None and later.to_other_root.way is None:
         return Outcome.FAR_FROM_ROOT
     indexed = None if comparison.rule is Rule.VERSION else earlier.indexed

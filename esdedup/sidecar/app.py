@@ -86,7 +86,7 @@ def create_app(
     app.router.routes += [_NotServed(endpoints), *others, Proxy(upstream)]
 
     async def refuse(request: Request, error: Exception) -> Response:
-        # Call `answer` even if its response is not used, since it counts the problem.
+        # Call `answer` even if its response is not used, since `answer` counts the problem.
         response = answer(request.scope, Problem.of_error(error))
         if paths.is_own(request.scope):
             return response
@@ -310,7 +310,7 @@ def _pages(settings: Settings, overrides: Overrides, owner: OwnerThread) -> list
     """Return the route of the pages, if enabled; the pages use the sidecar's own credentials."""
     if not settings.pages or settings.pages_index is None:
         return []
-    # The pages need the extra `serve`.
+    # Imported here, because the pages need the packages of the extra `serve`.
     from esdedup.web.app import create_app as create_pages
 
     app = create_pages(

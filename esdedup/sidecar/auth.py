@@ -1,7 +1,7 @@
 """Checks callers: the token of the sidecar, and their privilege in Elasticsearch to write to an index.
 
 The forest is written with the sidecar's own credentials. So before articles are assigned, Elasticsearch must
-confirm that the caller may write to their index; privileges are cached for a short time.
+confirm that the caller may write to the index; privileges are cached for a short time.
 """
 
 import dataclasses
@@ -78,7 +78,7 @@ RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
 """The names of headers with credentials, in lower case, as in ASGI scopes."""
 # The maximum number of cached pairs of caller and index, limited since clients choose the index names.
 _MOST_KNOWN = 10_000
-# Parts of Elasticsearch's error messages if it has no security features, or they are switched off.
+# Parts of the error messages that Elasticsearch returns if its security features are missing or disabled.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
 
 
@@ -119,7 +119,7 @@ class Rights:
     async def may_write(self, headers: Headers, indices: Collection[str]) -> Mapping[str, bool]:
         """Return for each index whether the caller with these headers may write to it.
 
-        Raises `CallerRefused` if Elasticsearch does not know the caller, otherwise `ServerUnavailable`.
+        Raises `CallerRefused` if Elasticsearch does not know the caller, or `ServerUnavailable` if it fails.
         """
         now_s = time.monotonic()
         if now_s < self._unsecured_until_s:

@@ -22,17 +22,17 @@ class BatchLimits:
 
     # The maximum number of articles in a batch; larger requests are split.
     batch_articles: int = 1_000
-    # The maximum number of characters in a batch; the last article may exceed it.
+    # The maximum number of characters in a batch; the last article may exceed this limit.
     batch_characters: int = 8_000_000
     # The maximum number and total size of articles that wait or are being assigned, over all requests. A
-    # caller's first request, or a caller below its share, may exceed them.
+    # caller's first request, or a caller below its share, may exceed these limits.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class _Load:
-    """A number of articles, and their total size in characters."""
+    """A count of articles, and their total size in characters."""
 
     articles: int = 0
     characters: int = 0
@@ -127,7 +127,7 @@ class Batcher:
             for write in waiting.writes:
                 await asyncio.shield(write)
         finally:
-            # After this, errors in the request's batches are ignored.
+            # Once `all_decided` is cancelled, errors in the request's batches are ignored.
             waiting.all_decided.cancel()
             self._hold(_Load(-load.articles, -load.characters), caller)
 
@@ -161,7 +161,7 @@ class Batcher:
             wait_s = 1 + waiting // _ARTICLES_PER_SECOND
             raise Refused(
                 f"{waiting:,} articles are waiting to be assigned; the limit is "
-                f"{self._limits.waiting_articles:,}: send these again later",
+                f"{self._limits.waiting_articles:,}: send this request again later",
                 status=429,
                 kind="queue_full",
                 retry_after_s=random.randint(wait_s, 2 * wait_s),  # noqa: S311 - no secret

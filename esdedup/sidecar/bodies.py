@@ -33,7 +33,7 @@ def json_content_type(content_type: str | None, *, usual: str) -> str:
     raise RequestRefused(
         415,
         "media_type_header_exception",
-        f"Content-Type header [{given}] is not supported where articles are enriched: send JSON",
+        f"Content-Type header [{given}] is not supported for requests that write articles: send JSON",
     )
 
 
@@ -49,7 +49,7 @@ async def in_thread_if_large(size_bytes: int, work: Callable[[], _Result]) -> _R
 
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
-# Size of the first piece; later pieces double in size, so that small members leave little unused data.
+# Size of a member's first piece; further pieces double in size. Small members leave little unused data.
 _FIRST_PIECE_BYTES = 4_096
 # The maximum number of members in a gzip body: even an empty member takes a few microseconds.
 _MOST_MEMBERS = 10_000
@@ -57,7 +57,7 @@ _MOST_MEMBERS = 10_000
 
 async def unpacked(body: bytes, *, scope: Scope, most_bytes: int) -> bytes:
     """Return the body of a request, decompressed by its `Content-Encoding`; raises `RequestRefused`."""
-    # Several encodings are refused, since servers interpret them differently.
+    # Refuse a body with more than one encoding, since servers interpret such bodies differently.
     encoding = ", ".join(Headers(scope=scope).getlist("content-encoding")).strip().lower()
     if encoding in {"", "identity"}:
         return body
@@ -96,7 +96,7 @@ def _unzipped(packed: bytes, most_bytes: int) -> bytes:
             if not piece:
                 raise _damaged("the body is truncated gzip")
             try:
-                # The limit is at least 1, since 0 would mean no limit.
+                # Pass at least 1, since zlib takes 0 to mean no limit.
                 part = member.decompress(piece, left_bytes + 1)
             except zlib.error as error:
                 raise _damaged(f"the body is not gzip: {error}") from error

@@ -200,7 +200,7 @@ def refused_item(item: bulk_request.BulkItem, rejection: bulk_request.Rejection)
 
 
 def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
-    """Merge refused items into Elasticsearch's response; raises `ServerError` if some are missing."""
+    """Merge refused items into Elasticsearch's response; raises `ServerError` if the response lacks items."""
     try:
         values: dict[str, Any] = json.loads(answer)
         answered = values.pop("items")

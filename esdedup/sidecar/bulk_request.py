@@ -30,7 +30,7 @@ class RequestRefused(Refused):
 
 
 MAX_ITEMS = 100_000
-"""Maximum number of items in a body, 20 times as many as clients send; each item takes 1 kB of memory."""
+"""Maximum number of items in a body, 20 times as many as clients usually send; each takes 1 kB of memory."""
 
 MAX_LINE_BYTES = 100 * 1024 * 1024
 """Maximum size of a line: Elasticsearch's default limit on a whole request."""

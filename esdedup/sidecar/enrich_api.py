@@ -31,7 +31,7 @@ _INDEX = (
     "to write to it. The field names of the index apply, or without an index the sidecar's field names."
 )
 _MORE = (
-    "More pages follow: an incomplete block of 32 waits for them. Otherwise, the forest learns from all "
+    "More pages follow, so an incomplete block of 32 pages waits. Otherwise, the forest learns from all "
     "pages before the response is sent."
 )
 _ONE = {
@@ -42,7 +42,7 @@ _ONE = {
     "examples": [_ARTICLE],
 }
 _Object = dict[str, Any] | None
-# Kinds of rejections that are not caused by the article itself.
+# The kinds of problems, by status, for rejections that are not caused by the article itself.
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 

@@ -207,7 +207,7 @@ def _read(item: BulkItem, index: WritableIndex, *, now_ms: int, backfill: bool) 
     """Set the item's article; if it has none, set its addition or rejection."""
     item.objects = index.objects
     if item.meta.get("doc_as_upsert", "false") != "false":
-        item.rejection = Rejection("the update has doc_as_upsert in its query: put it into the body")
+        item.rejection = Rejection("the update has doc_as_upsert in its query: send it in the body")
         return
     try:
         name = name_of(item.meta.get("_id"), f"line {item.line}")

@@ -28,7 +28,7 @@ Refusal = Literal[
     "shutting_down",
 ]
 """Why the sidecar refused a request; refusals by Elasticsearch are not counted here."""
-# The `Refusal` for each kind of problem that has a different name.
+# The `Refusal` for each kind of problem whose own name is not a `Refusal`.
 _REASONS = {"queue_full": "queue", "content_too_long_exception": "body_too_large"}
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
 _EXACT: dict[int, _Status] = {409: "409", 429: "429"}
@@ -69,14 +69,14 @@ class Metrics:
         self.batch_articles = self._new(
             Histogram, "batch_articles", "Articles in a batch.", buckets=_ARTICLES
         )
-        self.batch_wait = seconds("batch_wait", "From a batch's first article to the start of assignment.")
+        self.batch_wait = seconds("batch_wait", "Wait of a batch's first article until assignment starts.")
         self.batch_decide = seconds("batch_decide", "Fingerprinting a batch and choosing its roots.")
         self.batch_write = seconds(
             "batch_write", "Writing the nodes of a batch, until Elasticsearch acknowledges them."
         )
         self.queue = gauge("queue_articles", "Articles that are waiting or being assigned.")
 
-        self._requests = seconds("request", "From a request to the end of its response.", kind=RequestKind)
+        self._requests = seconds("request", "Time from a request to its complete response.", kind=RequestKind)
         self._in_progress = gauge("requests_in_progress", "Requests in progress.")
         self._refused = counter("requests_refused", "Requests that the sidecar refused.", reason=Refusal)
         self.bodies = gauge("request_bodies_bytes", "Total size of the bodies of requests in progress.")
@@ -87,7 +87,7 @@ class Metrics:
             status=_Status,
         )
         self._upstream_seconds = seconds(
-            "elasticsearch_request", "From a request to Elasticsearch to the beginning of its response."
+            "elasticsearch_request", "Time from a request to Elasticsearch to the start of its response."
         )
         self._items = counter(
             "bulk_items",
@@ -97,7 +97,7 @@ class Metrics:
 
         self.lease = of_forest("lease_held", "1 if this process owns the forest, else 0.")
         self.nodes = of_forest("forest_nodes", "Nodes of the forest; 0 on a standby.")
-        self.hashes = of_forest("forest_pages", "Content hashes that made no node; 0 on a standby.")
+        self.hashes = of_forest("forest_pages", "Content hashes without a node; 0 on a standby.")
         self.memory = of_forest("forest_memory_bytes", "Memory of nodes, content hashes and the learner.")
         self.expired_nodes = counter("expired_nodes", "Expired nodes that were deleted.")
         self.passages = of_forest("boilerplate_passages", "Passages learned as boilerplate; 0 on a standby.")

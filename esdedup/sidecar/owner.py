@@ -84,7 +84,7 @@ class OwnerThread:
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Call `Batcher.assigning` if this process owns the forest; `Owner.decide` may raise errors, too.
+        """Return `Batcher.assigning` if this process owns the forest; errors of `Owner.decide` may be raised.
 
         After an error, some articles may have been assigned; if sent again, they get the same roots.
         """
@@ -179,7 +179,7 @@ class OwnerThread:
             raise
 
     def _take_or_keep(self) -> bool:
-        """Take or keep the forest and do some of an owner's or standby's work; return whether more is due."""
+        """Take or keep the forest and do some work of an owner or standby; return whether work remains."""
         if self._is_closing:
             return False
         try:
@@ -196,7 +196,7 @@ class OwnerThread:
         if expired is None:
             return False
         number = expired.leaves + expired.roots
-        # The count restarts from 0 in each deletion run.
+        # The counts of `Owner.expire_some` restart from 0 in each run of deletions.
         self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
         self._expired = number
         return True

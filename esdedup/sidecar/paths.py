@@ -1,7 +1,7 @@
-"""Classifies requests by path: requests to the sidecar itself, writes of articles, and all others.
+"""Classifies requests by path: requests to the sidecar itself, writes of articles, and all other requests.
 
 An index may be called ``metrics`` or ``v1``, so the sidecar's own paths and methods must match exactly.
-On these paths, errors are problem details (RFC 9457); on all others, they have Elasticsearch's format.
+On these paths, errors are problem details (RFC 9457); on all other paths, they have Elasticsearch's format.
 
 Elasticsearch splits a path before decoding it: `%2F` is part of an id, and `%5Fdoc` does not mean `_doc`.
 """
@@ -61,7 +61,7 @@ _PARAMETERS = re.compile(rb"[&;]")
 
 @dataclasses.dataclass(frozen=True)
 class ArticlePath:
-    """A path under which articles are written."""
+    """The path of a request that writes articles."""
 
     # "bulk", or the operation on a document: "index", "create" or "update".
     operation: str
@@ -72,7 +72,7 @@ class ArticlePath:
 
 
 def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
-    """Parse a path that writes articles; return None for all other paths, including refused ones."""
+    """Parse the path of a request that writes articles; return None for other requests and invalid paths."""
     path = raw_path.partition(b"#")[0]
     # The leading slash is optional, and trailing slashes are ignored.
     parts = path.removeprefix(b"/").rstrip(b"/").split(b"/")
@@ -93,7 +93,7 @@ def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
 
 
 def parts_of(raw_path: bytes) -> list[bytes]:
-    """Return the non-empty parts of a path. The first is decoded, since it may be the name of an index."""
+    """Return the non-empty parts of a path. The first part is decoded: it may name an index."""
     parts = [part for part in raw_path.partition(b"#")[0].split(b"/") if part]
     return [unquote_to_bytes(part) for part in parts[:1]] + parts[1:]
 

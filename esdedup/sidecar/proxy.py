@@ -27,7 +27,7 @@ from esdedup.sidecar.upstream import Upstream
 
 _log = logging.getLogger(__name__)
 
-# HTTP/1.0 clients cannot detect truncation of a response of unknown length; up to this size, it is buffered.
+# HTTP/1.0 clients cannot detect truncated responses of unknown length; up to this size, they are buffered.
 _MAX_HELD_BYTES = 100 << 20
 
 
@@ -156,7 +156,7 @@ async def _only(part: bytes) -> AsyncIterator[bytes]:
 _READING = frozenset(("GET", "HEAD", "OPTIONS", "DELETE"))
 _REINDEX = b"_reindex"
 # Endpoints of Elasticsearch 8 and 9 that search, delete or manage. Some define jobs that write later, such as
-# transforms; defining jobs needs a privilege of its own (SECURITY.md).
+# transforms; Elasticsearch requires a separate privilege to define a job (SECURITY.md).
 _HARMLESS = frozenset(
     b"""
     _search _msearch _async_search _count _mget _explain _validate _field_caps _termvectors _mtermvectors
@@ -212,14 +212,14 @@ class UnreadWrites(Proxy):
         """Raise `Refused` if any of the indices in `name`, a list with commas and patterns, was set up."""
         if name.startswith("_") and name != "_all":
             raise _not_read(
-                f"the endpoint {name:.100} is unknown and may write articles: send this to Elasticsearch"
+                f"the endpoint {name:.100} is unknown and may write articles: call Elasticsearch directly"
             )
         # Look names up separately: a missing index must not hide other indices.
         found = await self.find({each for each in name.split(",") if each})
         if any(each is not None for each in found.values()):
             raise _not_read(
                 f"articles in {name:.300} get their roots from the sidecar, which cannot read them in this "
-                "request: use _bulk, _doc, _create or _update, or send it to Elasticsearch"
+                "request: use _bulk, _doc, _create or _update, or send the request to Elasticsearch"
             )
 
 
@@ -232,7 +232,7 @@ def _may_write(method: str, parts: Sequence[bytes]) -> bool:
     if parts[0].startswith(b"_") and parts[0] != b"_all":
         # `_reindex` followed by more parts manages a running task.
         return parts[0] not in _HARMLESS and (parts[0] != _REINDEX or len(parts) == 1)
-    # A path of one part creates an index. Older versions may read the second part as a mapping type.
+    # A one-part path creates an index. Old Elasticsearch versions may read the second part as a mapping type.
     return len(parts) > 1 and parts[1] not in _HARMLESS
 
 
@@ -245,8 +245,8 @@ def _destination(body: bytes, encoding: str | None) -> str:
         name = None
     if not isinstance(name, str) or "script" in given:
         raise _not_read(
-            "the destination of a reindex can be read only from uncompressed JSON without a script: send it "
-            "to Elasticsearch"
+            "the destination of a reindex can be read only from uncompressed JSON without a script: send "
+            "the request to Elasticsearch"
         )
     return name
 

@@ -23,7 +23,7 @@ from esdedup.sidecar.settings import Settings
 
 log = logging.getLogger("esdedup")
 
-# The server's timeout is this much later than the application's, which sends a response first.
+# How much longer the server's timeout is than the application's, so that the application responds first.
 _MARGIN_S = 5.0
 
 

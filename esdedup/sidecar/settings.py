@@ -118,7 +118,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     port: int = Field(default=9500, ge=0, le=65_535)
     """Port to listen on; 0 picks a free port."""
     allow_hosts: Annotated[Names, Naming(flag="--allow-host")] = ()
-    """A host name under which feeders reach the sidecar; may be repeated. IP addresses, localhost and --host
+    """A host name that feeders use for the sidecar; may be repeated. IP addresses, localhost and --host
     are always allowed. Requests for other hosts are refused."""
     tls_cert_file: Path | None = None
     """The sidecar's certificate and any intermediate certificates (PEM)."""
@@ -146,8 +146,8 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
     too large for memory. Default: memory; an existing forest keeps its own setting."""
     memory_bytes: ByteSize | None = Field(default=None, ge=64 * _MB)
-    """Memory limit for nodes, such as 4GiB, or in bytes. Beyond it, articles are refused; with the lookup
-    `search`, nodes are searched for in Elasticsearch. Default: half of the host's or container's memory."""
+    """Memory limit for nodes, such as 4GiB, or in bytes. Beyond this limit, articles are refused; with the
+    lookup `search`, nodes are searched for in Elasticsearch. Default: half of the host's or container's memory."""
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """Log a warning when a cluster grows beyond this many texts; must be a power of two."""
 
@@ -187,11 +187,11 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
 
     rejected: Literal["refuse", "pass"] = "refuse"
     """Whether articles that cannot get a root, such as articles without a text, are refused or passed on
-    without one. In both cases they are counted, and logged with their ids."""
+    without a root. In both cases, they are counted, and logged with their ids."""
 
     unknown_index: Literal["pass", "warn", "refuse"] = "warn"
-    """Whether articles for an index that was not set up are refused, or passed on without roots, with one
-    warning for each index or silently. They are counted in every case."""
+    """Whether articles for an index that was not set up are refused, or passed on without roots: `warn` logs
+    a warning for each index, `pass` logs nothing. Such articles are always counted."""
 
     pages: Annotated[bool, Naming(heading="Pages")] = False
     """Also serve the pages of `esdedup serve`, under /pages."""
@@ -281,7 +281,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The host names under which the sidecar is reached, besides localhost and IP addresses."""
+        """The host names that callers may use for the sidecar, besides localhost and IP addresses."""
         advertised = urlsplit(self.advertise or "").hostname or self.host
         return frozenset(name.lower() for name in (self.host, advertised, *self.allow_hosts))
 

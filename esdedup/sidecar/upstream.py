@@ -177,7 +177,7 @@ class Upstream:
         """Hold the nodes at `urls`; raises `SettingError`.
 
         If all `max_connections` are in use, requests wait. `read_timeout_s` limits the time between two parts
-        of a response. It may be long, for merges, since TCP keep-alive detects vanished nodes earlier.
+        of a response. It may be long enough for merges, since TCP keep-alive detects vanished nodes earlier.
         """
         if not urls:
             raise SettingError("urls names no server")

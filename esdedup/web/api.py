@@ -17,11 +17,11 @@ from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, ParameterModel, 
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 
 ROOT = "/api"
-"""The path under which errors are problem details."""
+"""The prefix of the paths whose errors are problem details."""
 PREFIX = f"{ROOT}/v1"
 MAX_FACET_VALUES = 40
 MAX_TEXT = MAX_TEXT_LENGTH
-"""The maximum length of a text to look up, in characters; by default, no more are fingerprinted."""
+"""The maximum number of characters of a text to look up; by default, no more are fingerprinted."""
 DESCRIPTION = f"""The size of responses is limited. A title, source, time or address longer than {MAX_VALUE:,}
 characters, or a text longer than {MAX_SHOWN_TEXT:,}, is cut off and ends in “…”. Elasticsearch has
 the whole article: `GET INDEX/_doc/ID`."""
@@ -194,7 +194,7 @@ async def article(context: ContextDep, query: Annotated[OneArticle, Query()]) ->
 
 @router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
 async def similar(context: ContextDep, query: Annotated[SimilarParameters, Query()]) -> SimilarPage:
-    """Returns the other articles of its cluster, newest first, each with its similarity."""
+    """Returns the other articles of the article's cluster, newest first, each with its similarity."""
     return bounded(await context.reader.similar(context.index, **query.model_dump()))
 
 

@@ -28,7 +28,7 @@ from esdedup.web.context import Context, Marking
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 
-# As often as Elasticsearch refreshes an index by itself, so looking up texts causes no extra refreshes.
+# Elasticsearch's default refresh interval, so that looking up texts causes no additional refreshes.
 _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
 # This is added to the time limit for a response.
@@ -61,7 +61,7 @@ def create_app(
         forest: As for `AsyncReader`; used to look up texts, and to mark boilerplate in articles.
         profile: The forest's profile.
         overrides: The overrides of the process that feeds the forest.
-        hosts: The names under which the application is reached, besides localhost and IP addresses.
+        hosts: The host names that visitors may use, besides localhost and IP addresses.
         origins: The origins of other sites whose pages may read responses (CORS), such as
             ``https://desk.example``; ``*`` allows all.
         time_zone: The time zone for API clients, and for visitors whose browsers do not report one.
@@ -118,7 +118,7 @@ def create_app(
         hosts=hosts,
         answer=error_answer,
         naming="`serve --allow-host NAME` adds a name",
-        foreign=translatable("pages of other sites may only link to this one"),
+        foreign=translatable("pages of other sites may only link to these pages"),
         origins=origins,
     )
     # Wrap the application, whose own middleware does not see the response to an unexpected error.

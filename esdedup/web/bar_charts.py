@@ -1,7 +1,7 @@
 """Draws articles over time as bars. Pure.
 
-Above a list, bars are links that filter by time; on an article's page, the first and the largest bar are
-labelled; in a row of the list, bars form a tiny curve.
+The bars above a list are links that filter by time. On an article's page, the first and the largest bar
+have labels. A row of the list shows its bars as a tiny curve.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ class Mark:
 
     # Where the text begins or ends, in percent of the width.
     x: float
-    # True if the text ends there, because there is no space to the right of the bar.
+    # True if the text ends at `x`, because there is no space to the right of the bar.
     is_left: bool
     text: str
 
@@ -79,7 +79,7 @@ class Drawing:
     bars: list[Bar]
     # None if the first source is unknown.
     first: Mark | None
-    # None if no interval has several articles.
+    # None if no interval has more than one article.
     peak: Mark | None
     begin: str
     end: str | None
@@ -168,7 +168,7 @@ def curve(counts: Sequence[int]) -> str:
 def _places(
     counts: Sequence[int], *, step: float, width: float, height: float, least: float, digits: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the position of a bar for each count above 0; `least` is the minimum height of a bar."""
+    """Yield the index of each count above 0, and its bar's place; `least` is the minimum height of a bar."""
     most = max(counts)
     for at, count in enumerate(counts):
         if count:

@@ -145,7 +145,7 @@ def read_place(text: str) -> tuple[str | None, str]:
 
 
 async def _explained(context: Context, one: FullArticle, other: FullArticle) -> ExplanationForReaders | str:
-    """Explain two articles in words, or return why that is impossible, such as a missing text."""
+    """Explain two articles in words, or return the reason why that is impossible."""
     try:
         found = await context.reader.explain(
             context.index, one.id, other.id, in_index=one.index, other_in_index=other.index

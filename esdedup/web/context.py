@@ -24,7 +24,7 @@ from esdedup.times import zone_named
 
 # How long a visitor waits for an update; the first update takes many seconds for a large forest.
 _LONGEST_WAIT_S = 1.0
-# As often as Elasticsearch refreshes an index by itself.
+# Elasticsearch's default refresh interval.
 _UPDATE_INTERVAL_S = 1.0
 ZONE_COOKIE = "esdedup_time_zone"
 _IS_BEING_READ = translatable("the learned boilerplate is being read; try again in a moment")
@@ -114,7 +114,7 @@ class Context:
 
     @functools.cached_property
     def editor(self) -> str | None:
-        """The editor's name; None for other visitors."""
+        """The editor's name; None if the visitor is not an editor."""
         named = "" if self.editor_header is None else self.request.headers.get(self.editor_header, "")
         # Headers are decoded as Latin-1, but proxies write UTF-8.
         return named.encode("latin-1").decode("utf-8", "replace").strip() or None

@@ -20,12 +20,12 @@ _DATA_PATHS = (api.ROOT, "/feed.", "/export.")
 _WORDS = {
     "article_not_found": translatable("There is no such article. It may have been deleted."),
     "article_rejected": translatable("The text of this article cannot be read."),
-    "elasticsearch_error": translatable("Elasticsearch cannot answer this."),
+    "elasticsearch_error": translatable("Elasticsearch could not process this request."),
     "forest_not_usable": translatable("Similar articles cannot be found at the moment."),
     "index_not_ready": translatable("The articles cannot be read: their index is missing, or not set up."),
     "internal_error": translatable("internal error; the server's log has the details"),
     "invalid_request": translatable("A value in the address of this page is invalid."),
-    "late": translatable("This took too long. Try again, perhaps with a narrower search."),
+    "late": translatable("The request took too long. Try again, perhaps with a narrower search."),
 }
 _TOO_DEEP = translatable("No more pages can be shown. Narrow the search, or choose another order.")
 

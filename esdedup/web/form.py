@@ -23,7 +23,7 @@ Parameters = dict[str, Any]
 MAX_VALUES = 100
 """The maximum number of values of one parameter."""
 
-# The maximum number of fields of a submitted form: one for each row of a page, and some more.
+# The maximum number of fields of a submitted form: one for each row of a page, and a few others.
 _MOST_FIELDS = MAX_SIZE + 16
 _SEARCH_FIELDS = {"since", "until", "source", "where"}
 _PAGE_FIELDS = {"compact", "since_time", "until_time"}
@@ -136,7 +136,7 @@ class Form(ParameterModel):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether there are parameters other than the words and the page."""
+        """Whether there are parameters other than the search words and the page."""
         return bool(self.parameters.keys() - {"q", "page", "after"})
 
     def search(self, context: Context) -> dict[str, Any]:

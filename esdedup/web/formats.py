@@ -30,7 +30,7 @@ _LONGEST_LINK = 2_000
 # A language tag, such as de or zh-Hans.
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-# By language, whether a letter belongs to a script that only this language uses.
+# By language, whether a letter belongs to the language's script.
 _SCRIPTS: dict[str, Callable[[str], bool]] = {
     "zh": lambda letter: "\u3400" <= letter <= "\u9fff",
     "ja": lambda letter: "\u3040" <= letter <= "\u30ff",
@@ -71,7 +71,7 @@ def link(value: str | None) -> str | None:
 
 
 def thumbnail(included: dict[str, object] | None) -> str | None:
-    """Return the address of the picture of a row, if it has one that pages may load."""
+    """Return the address of a row's picture, if the row has a picture that pages may load."""
     found = next(iter((included or {}).values()), None)
     # A field may have several values.
     first = found[0] if isinstance(found, list) and found else found
@@ -102,7 +102,7 @@ def place(article: Article) -> str:
 
 
 def later_ms(article: Article, earliest: Article) -> int | None:
-    """Return how long after `earliest` an article was published; None if it was not later, or unknown."""
+    """Return how long after `earliest` an article was published; None if not later, or a time is unknown."""
     one_ms, earliest_ms = _published(article), _published(earliest)
     if one_ms == math.inf or earliest_ms == math.inf or one_ms <= earliest_ms:
         return None

@@ -80,7 +80,7 @@ def limited(app: ASGIApp) -> ASGIApp:
     """Limit requests in size, number and time.
 
     A request counts from the arrival of its last byte until its response is ready, so slow visitors do not
-    block other visitors. The limit on connections also limits the memory for their requests.
+    block other visitors. The limit on connections also limits the memory for arriving requests.
     """
     limits = Limits(app, answer=error_answer, max_requests=MAX_REQUESTS, busy=_BUSY, timeout_s=MAX_ANSWER_S)
 

@@ -31,9 +31,9 @@ COOKIE = "esdedup_language"
 
 _UTC = ZoneInfo("UTC")
 _YEAR_S = 365 * 24 * 3600
-# The longest address to return to: a search may be long, and the address of an article's page contains it.
+# The longest address to return to; the address of an article's page contains the search, which may be long.
 _LONGEST_BACK = 32_000
-# Older times are shown as dates.
+# Times that are further from the current time are shown as dates.
 _RECENT = timedelta(days=7)
 
 router = APIRouter(include_in_schema=False)
@@ -43,7 +43,7 @@ router = APIRouter(include_in_schema=False)
 class Language:
     """One language of the interface."""
 
-    # As in `NAMES`.
+    # A key of `NAMES`.
     code: str
     locale: babel.Locale
     translations: gettext.NullTranslations

@@ -41,7 +41,7 @@ _SHOWN_AT_ONCE = 8
 VISIT_COOKIE = "esdedup_visit"
 _VISITS_KEPT_S = 90 * 24 * 3600
 _PAUSE = timedelta(minutes=30)
-# Seconds since 1970: the end of the previous visit, if any, and the last page of this visit.
+# Two times in seconds since 1970: the end of any previous visit, and the last request of this visit.
 _VALUE = re.compile(r"([0-9]{1,11})?-([0-9]{1,11})")
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)

@@ -19,7 +19,7 @@ from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans, langua
 
 # A word, a run of white space, or any other character, such as a Chinese character.
 _TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)
-# A longer comparison would take too long for a page.
+# The maximum number of tokens compared in each text; more would take too long for a page.
 MAX_TOKENS = 10_000
 
 Kind = Literal["same", "removed", "added"]
@@ -27,7 +27,7 @@ Kind = Literal["same", "removed", "added"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A part of a text, or of a comparison, where it may be in only one of the two texts."""
+    """A part of a text, or of a comparison of two texts; `kind` says which of the two texts contain it."""
 
     kind: Kind
     text: str
@@ -82,7 +82,7 @@ async def shown_text(context: Context, article: FullArticle, other: FullArticle 
 async def _marked_text(context: Context, article: FullArticle) -> tuple[str, LeftOut | str]:
     """Return the beginning of the visible text, and its boilerplate or the reason why that is unknown."""
     visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
-    # Parsing the markup may take seconds, so it is parsed only once.
+    # Pass on the visible text, since parsing the markup again might take seconds.
     raw = html.escape(visible, quote=False)
     return visible, await context.marking.left_out(raw, site=article.site)
 

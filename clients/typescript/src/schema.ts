@@ -139,7 +139,7 @@ export interface paths {
         };
         /**
          * Articles similar to an article
-         * @description Returns the other articles of its cluster, newest first, each with its similarity.
+         * @description Returns the other articles of the article's cluster, newest first, each with its similarity.
          */
         get: operations["similar"];
         put?: never;
@@ -1161,16 +1161,16 @@ export interface components {
         Source: {
             /** Articles */
             articles: number;
-            /** @description Its earliest article. */
+            /** @description The source's earliest article. */
             earliest: components["schemas"]["SimilarArticle"];
             /**
              * First
-             * @description When its first article was published, ISO 8601, UTC.
+             * @description When the source's first article was published, ISO 8601, UTC.
              */
             first: string | null;
             /**
              * Last
-             * @description When its last article was published.
+             * @description When the source's last article was published.
              */
             last: string | null;
             /**
@@ -1314,7 +1314,7 @@ export interface components {
             largest_source?: unknown;
             /**
              * Largest Source Articles
-             * @description How many articles it published.
+             * @description How many articles the largest source published.
              * @default 0
              */
             largest_source_articles: number;

@@ -22,7 +22,7 @@ function storeZone() {
   const isStored = () => document.cookie.split("; ").includes(cookie);
   if (!zone || isStored()) return;
   document.cookie = `${cookie}; path=${settings.path}; max-age=31536000; samesite=lax`;
-  // If cookies are refused, the server's zone remains.
+  // If the browser refuses cookies, the server's zone stays in use.
   if (isStored() && zone !== settings.zone) location.reload();
 }
 
@@ -71,7 +71,7 @@ function omitEmpty({ formData }) {
   for (const [name, value] of given) formData.append(name, value);
 }
 
-// Offers the names of sources that contain the typed text when typing pauses.
+// When typing pauses, offers the names of sources that contain the typed text.
 function offerNames(input) {
   let waiting, requests = 0;
   const offer = async () => {
@@ -87,7 +87,7 @@ function offerNames(input) {
   });
 }
 
-// Shows how many articles have been added to a list since its first page was loaded, while the page is visible.
+// While the page is visible, shows how many articles have been added to the list since the page was loaded.
 function watch(list) {
   const note = document.getElementById("live");
   const poll = async () => {

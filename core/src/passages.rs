@@ -125,7 +125,7 @@ type Row = (u64, Content);
 /// The kind of content of a label or value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Content {
-    /// A counter, or a time, for example of an update.
+    /// A counter, or a time such as the time of an update.
     Passing,
     Words,
     /// Few words, after a label of few words.
@@ -221,7 +221,7 @@ fn are_statements(rows: &[Option<Row>], adjacent_prose: usize) -> bool {
 ///
 /// Anyone can construct other tokens with the same hash, so a collision must be harmless.
 fn hash(tokens: &[Token], are_numbers_equal: bool) -> u64 {
-    // A polynomial in the base, with the first token as its constant term; several tokens are added at once.
+    // A polynomial in `BASE`, with the first token as its constant term; several tokens are added at once.
     let own = |token: &Token| if are_numbers_equal && token.is_number { 1 } else { token.hash };
     let sum = tokens.rchunks(LONG_POWERS.len() - 1).fold(0u64, |sum, some| {
         let products = some.iter().zip(LONG_POWERS).map(|(token, power)| own(token).wrapping_mul(power));

@@ -64,7 +64,7 @@ pub fn are_wrapped(points: &[Point], ends: &[usize]) -> Vec<bool> {
     if !paragraphs.iter().any(|lines| lines[0].continues && may_be_prose(lines)) {
         return vec![false; lines.len()];
     }
-    // Some programs wrap by characters, others by columns.
+    // Some programs count characters to wrap lines; other programs count columns.
     let measures: [fn(&Line) -> usize; 2] = [|line| line.length, Line::columns];
     let has_wide = lines.iter().any(|line| line.extra_columns > 0);
     let by_measure = measures[..1 + usize::from(has_wide)].iter().map(|&measure| {
@@ -118,7 +118,7 @@ fn full_lines(points: &[Point], lines: &[Line], measure: fn(&Line) -> usize) -> 
     (full, against)
 }
 
-/// Returns the length of a word, at most [`MOST_WORD`].
+/// Returns the length of the word at `start`, at most [`MOST_WORD`].
 fn first_word(points: &[Point], start: usize) -> usize {
     let may_break =
         |point: &Point| point.has(SPACE) || (point.role() == WIDE && !HANGUL.contains(&point.code()));

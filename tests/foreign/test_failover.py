@@ -84,7 +84,7 @@ def test_feeding_continues_after_a_primary_is_killed(servers: Servers, profile: 
         victim = 0
         for number, article in enumerate(stream.articles(ARTICLES, profile)):
             if number in kills:
-                everything_is_replicated(client)
+                await_replication(client)
                 victim = number_of_primary(client, kills[number])
                 # Kill the server slightly later, when a request may be in progress.
                 servers.kill(victim, after_s=0.05)
@@ -99,7 +99,7 @@ def test_feeding_continues_after_a_primary_is_killed(servers: Servers, profile: 
             index=index, settings={"number_of_replicas": 1}
         )
         first = servers.urls[number_of_primary(client, index)]
-    # The client knows all three servers. The first in its list will be killed.
+    # The client knows all three servers. The first server in the client's list will be killed.
     urls = sorted(servers.urls, key=lambda url: url != first)
     with connect(", ".join(urls)) as client:
         load = Load(on_rejected=lambda rejected: rejections.append(str(rejected)))
@@ -119,8 +119,8 @@ def check_address_of_cluster(cluster: node.Cluster, victim: int) -> None:
     assert cluster.model_copy(update={"nodes": (died, *others)}).url == others[0].url
 
 
-def everything_is_replicated(client: Elasticsearch) -> None:
-    # A restarted server must copy its shards. That takes seconds, or longer if the machine is busy.
+def await_replication(client: Elasticsearch) -> None:
+    # A restarted server must copy its shards, which takes seconds, or longer if the machine is busy.
     health = client.options(request_timeout=240).cluster.health(
         wait_for_nodes="3", wait_for_status="green", wait_for_no_relocating_shards=True, timeout="180s"
     )

@@ -38,7 +38,7 @@ def main() -> None:
             plan = Plan(
                 articles=options.articles,
                 seconds=60 * options.minutes,
-                # Two feeders of each kind in _FEEDERS, but only one of the last kind.
+                # Two feeders of each kind in _FEEDERS, but only one `dedup` feeder.
                 feeders=[*_FEEDERS, *_FEEDERS[:-1], *_OTHERS],
                 events=_EVENTS,
                 lease_ttl_s=5.0,

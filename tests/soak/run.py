@@ -211,7 +211,7 @@ class _Watch:
 def _is_documented(refused: Refused, disruptions: list[Disruption]) -> bool:
     """Return whether a response is as documented: a 429 or 503, including a standby's, says when to retry.
 
-    A 502 does not: Elasticsearch may have written the articles before failing, so the client must decide.
+    A 502 is documented only during a disruption; Elasticsearch may have written the articles before failing.
     """
     if refused.status == 502:
         return any(each.explains(refused.at_s) for each in disruptions)

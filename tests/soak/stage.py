@@ -23,7 +23,7 @@ _PATIENCE_S = 240.0
 # These ports are below those of outgoing connections, which could otherwise take the port of a server that is
 # down.
 _PORTS = range(15_000, 32_000)
-# An owner that is paused for this many times its lease loses the forest.
+# An owner that is paused for this many times the lease's duration loses the forest.
 _LEASES = 2.0
 
 
@@ -135,12 +135,12 @@ class Stage:
     def pause_standby(self) -> None:
         """Pause the standby for a while, which does not affect the owner."""
         with self._disrupting("the standby was paused and resumed"):
-            self._stop(next(each for each in self.living if not each.owns()))
+            self._pause(next(each for each in self.living if not each.owns()))
 
     def pause_owner(self) -> None:
         """Pause the owner for longer than its lease, so that it loses the forest."""
         with self._disrupting("the owner was paused and resumed"):
-            self._stop(next(each for each in self.living if each.owns()))
+            self._pause(next(each for each in self.living if each.owns()))
 
     def restart_elasticsearch(self) -> None:
         with self._disrupting("Elasticsearch was killed and restarted"):
@@ -162,7 +162,7 @@ class Stage:
                 faults.append(f"a sidecar exited with {each.process.returncode}: {each.log[-500:]}")
         return faults
 
-    def _stop(self, sidecar: SidecarProcess) -> None:
+    def _pause(self, sidecar: SidecarProcess) -> None:
         sidecar.process.send_signal(signal.SIGSTOP)
         time.sleep(_LEASES * self._ttl_s)
         sidecar.process.send_signal(signal.SIGCONT)

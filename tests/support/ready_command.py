@@ -84,7 +84,7 @@ def _answer(calling: socket.socket) -> NoReturn:
     if Path(path).name == "python":
         code = _run(lambda: _run_file(arguments), descriptors)
     elif arguments[0] == "node":
-        # The tests' server is already running.
+        # `esdedup node` has nothing to do, because the tests' server is already running.
         code = 0
     elif arguments[0] in _READY and "--print-config" not in arguments:
         code = _start(arguments, Path(environment["ESDEDUP_FOLLOWED_PIDS"]), errors=descriptors[2])

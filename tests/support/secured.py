@@ -106,7 +106,7 @@ class Secured:
 
 @contextmanager
 def secured(elasticsearch_url: str, roles: Mapping[str, Any]) -> Iterator[Secured]:
-    """Run the proxy in front of a node. It accepts any password."""
+    """Run the proxy in front of a node. The proxy accepts any password."""
     security = Secured(elasticsearch_url, roles)
 
     class Handler(http.server.BaseHTTPRequestHandler):

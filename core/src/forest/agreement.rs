@@ -153,8 +153,8 @@ const MOST_UNSHARED: f64 = 100.0;
 
 impl Agreement {
     /// Returns whether two texts are the same form, filled in with different names. `replaced` is the number of
-    /// figures that differ, `own` the number of runs in the smaller text only, `longer` the length difference in
-    /// units.
+    /// figures that differ, `own` the number of runs that only the smaller text has, `longer` the length
+    /// difference in units.
     fn is_form(&self, sketches: [u64; 2], replaced: f64, own: f64, runs_per_word: f64, longer: f64) -> bool {
         let [words, differ, others, more] = differences(sketches[0], sketches[1]);
         let units_per_word = 2.0 / runs_per_word;
@@ -221,7 +221,7 @@ impl Agreement {
         // Two texts of equal length that just have the needed resemblance have this share in common. With a lower
         // threshold, texts without the needed resemblance would agree as excerpts.
         let in_common = f64::max(self.least_contained, 2.0 * needed / (1.0 + needed));
-        // `agree` returns whether the texts agree if each threshold is lowered by `slack`.
+        // Returns whether the texts agree if each threshold is lowered by `slack`.
         let agree = |slack: f64| {
             let is_excerpt = contained >= in_common - slack
                 && share >= self.excerpt_share - slack

@@ -252,8 +252,8 @@ impl<R: Relation> Nodes<R> {
         self.node(row).seen_ms >= now.live_since_ms
     }
 
-    /// Returns the root that the newcomer joins: the most similar root, or the root with the most live leaves. In a
-    /// tie, the root created earliest wins.
+    /// Returns the root that the newcomer joins: the most similar root or, if the relation counts leaves, the root
+    /// with the most live leaves. In a tie, the root created earliest wins.
     fn root_to_join(&self, new: &Newcomer<R::Signature>, mut roots: Vec<u32>) -> Option<u32> {
         if roots.len() < 2 {
             return roots.pop();
@@ -284,9 +284,8 @@ impl<R: Relation> Nodes<R> {
         left.pop().map_or(last, |(root, _)| Some(root))
     }
 
-    /// Returns a bit for each representative under which a new node is indexed. Of equal representatives only the
-    /// first is used. Frequent keys are omitted: keys under which too many nodes created within the retention period
-    /// are indexed.
+    /// Returns a bit for each representative under which a new node is indexed. Only the first of equal representatives
+    /// is used. Frequent keys are omitted: keys of at least `max_postings` nodes created within the retention period.
     ///
     /// Postings are counted by the creation times of their nodes, which never change.
     fn indexed(&self, new: &Newcomer<R::Signature>) -> u16 {

@@ -166,8 +166,8 @@ fn read_id(bytes: &[u8]) -> Id {
 
 impl<R: Relation> Nodes<R> {
     /// Returns the records that the last step changed when it assigned a batch with these hashes. A flag tells
-    /// whether a record is a node that was only refreshed. Refreshed nodes come first, by age, then new nodes and
-    /// hashes in order. Each id occurs once.
+    /// whether a record is a node that was only refreshed. Refreshed nodes come first, by `seq`, then new nodes and
+    /// hashes in order of arrival. Each id occurs once.
     pub fn written(&self, hashes: &[u64], assigned: &[Assignment]) -> Vec<(Record<R::Signature>, bool)> {
         let made: HashSet<u32> =
             assigned.iter().filter(|each| makes_node(each)).map(|each| each.row).collect();

@@ -27,7 +27,7 @@ const LONGEST: usize = 2 * LONG;
 // The minimum number of bits to divide into blocks.
 const LEAST_BITS: u32 = 16;
 
-/// A set of numbers, searched by their simhashes. It stores only tags, so callers pass `simhash_of`, which returns
+/// A set of numbers, searched by their simhashes. The set stores only tags, so callers pass `simhash_of`, which returns
 /// the simhash of a number.
 pub struct SimhashTables {
     blocks: [Block; BLOCKS],
@@ -126,7 +126,7 @@ impl SimhashTables {
         self.lists_of(simhash).map(|(_, list)| self.lists.touch(list)).fold(0, |sum, read| sum ^ read)
     }
 
-    /// Finds the numbers of all simhashes within 3 bits. It may also find other numbers, and may repeat numbers.
+    /// Finds the numbers of all simhashes within 3 bits; may also find other numbers, and repeat numbers.
     pub fn search(&self, simhash: u64, found: &mut Vec<u32>) {
         for (block, list) in self.lists_of(simhash) {
             self.lists.near(list, block.tag(simhash), |number| found.push(number));
@@ -156,7 +156,7 @@ impl SimhashTables {
         if self.replaced.is_empty() { None } else { self.replaced.get(&list).copied() }
     }
 
-    /// Replaces a list by nested tables if that at least halves the cost of a search.
+    /// Replaces a list by nested tables if the tables at least halve the cost of a search.
     fn replace(&mut self, list: usize, block: Block, simhash_of: &dyn Fn(u32) -> u64) {
         let numbers: Vec<u32> = self.lists.all(list).map(|(number, _)| number).collect();
         let simhashes: Vec<u64> = numbers.iter().map(|number| simhash_of(*number)).collect();

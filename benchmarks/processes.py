@@ -86,8 +86,8 @@ def microseconds_by_step(
     """Do the work; return microseconds per document for each step, for the rest, and for all the work.
 
     Args:
-        work: Calls the methods of the steps. The methods of `STEPS` compute fingerprints of `verified`, with
-            ids and keys.
+        work: Calls the methods of the steps. The methods of `STEPS` compute fingerprints by the profile
+            `verified`, with ids and keys.
         documents: The number of documents that are processed.
         steps: The steps to time.
     """

@@ -26,7 +26,7 @@ from esdedup.neighbours.relation import Relation, relation_of
 Signatures = npt.NDArray[Any]
 
 # Of the labelled articles, up to 5.5% have a content hash that was seen before, up to 6.7% join a cluster,
-# and up to 0.04% may join several clusters. Here, more arrivals join clusters, which takes time.
+# and up to 0.04% may join several clusters. Here, more arrivals join clusters, which is slow.
 _COPIES, _NEAR_COPIES, _BETWEEN_TWO = 0.055, 0.2, 0.002
 # The share of stored nodes that have a sibling: another root, such that an arrival can be near both.
 _SIBLINGS = 0.02

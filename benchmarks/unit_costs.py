@@ -114,7 +114,7 @@ def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
 def _assigning(
     connect: Connect, name: str, profile: Profile, sizes: Sizes
 ) -> tuple[float, float, float, float, int]:
-    """Assign batches with the whole protocol.
+    """Assign batches, including the writes to Elasticsearch.
 
     Returns:
         Microseconds of processor time per arrival, of this process and of the server; arrivals per second;

@@ -16,7 +16,7 @@ from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import NeighbourIndex, relation_of
 
 SIZES = (100_000, 1_000_000, 10_000_000)
-OURS = "esdedup in memory: four blocks, growing"
+OURS = "esdedup in memory: four blocks, built incrementally"
 _MOST_DISTANCE_BITS = 3
 _BATCH, _ROUNDS = 1_000, 5
 # The number of arrivals in a round, for slow schemes.
@@ -145,7 +145,7 @@ class Tables:
         return read, found
 
     def _read(self, batch: Fingerprints) -> Iterator[tuple[np.ndarray, Fingerprints, int]]:
-        """Yield positions in a batch, values that may be near them, and the number of candidates read."""
+        """Yield positions in a batch, candidates for these positions, and the number of values compared."""
         if self._scheme.layout is None:
             for at, one in enumerate(batch):
                 near = np.flatnonzero(np.bitwise_count(self._held ^ one) <= _MOST_DISTANCE_BITS)
@@ -163,7 +163,7 @@ class HashTable:
     """Fingerprints by key; the fingerprints of a bucket are adjacent."""
 
     def __init__(self, keys: Fingerprints, values: Fingerprints, *, width_bits: int) -> None:
-        """Make a table of keys and values, ``(n,)`` each; keys have `width_bits`."""
+        """Make a table of keys, `width_bits` wide, and as many values: uint64 ``(n,)`` each."""
         bits = min(width_bits, max(1, len(keys).bit_length() - 1))
         self._shift = np.uint64(64 - bits)
         buckets = self._bucket(keys)

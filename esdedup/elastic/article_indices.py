@@ -141,7 +141,7 @@ class Articles:
             kept = saved_fields(mapping)
             if kept and kept.names | {"dedup": fields.dedup} != fields.names:
                 raise IndexNotReady(
-                    f"the template {name!r} was set up with other field names: omit the names. Its future "
+                    f"the template {name!r} was set up with other field names: pass no names. Its future "
                     "indices could not be read together with its existing ones"
                 )
             own = template.setdefault("template", {}).setdefault("mappings", {})
@@ -200,7 +200,7 @@ class Articles:
         if found:
             refuse_closed(written, found[written])
         fields, forest = require_saved(written, mappings[written], self._fields)
-        # `has_part` may be missing: the forest then has an earlier format, and a later error says what to do.
+        # `has_part` is missing if the forest has an earlier format; opening the forest reports that.
         check_mappings(mappings, fields, optional=("has_part",))
         return WritableIndex(
             fields=fields,
@@ -211,14 +211,14 @@ class Articles:
         )
 
     def claim(self, name: str, forest: str, retention_ms: int, *, is_new: bool, is_new_forest: bool) -> bool:
-        """Store a forest and its retention in the write index of `name`; return whether that index exists.
+        """Record a forest's name and retention in the write index of `name`; return whether the index exists.
 
-        Stores nothing in an index whose articles have roots that may come from another forest.
+        Records nothing in an index whose articles have roots that may come from another forest.
         """
         target = self.find(name)
         index = target.name if target and target.name else name
         mapping = _mappings(self._indices(index)).get(index)
-        # A migration changes the forest when it ends.
+        # During a migration, record nothing: the migration records its new forest when it ends.
         if target is None or (mapping is not None and next_object(mapping) is not None):
             return True
         if mapping is None:
@@ -234,7 +234,7 @@ class Articles:
         elif owner in {None, forest}:
             meta = meta_with(mapping, forest=forest, retention_ms=retention_ms)
             if meta != mapping.get("_meta"):
-                with translated(f"store the forest of the index {index!r}", index=index):
+                with translated(f"record the name of the forest in the index {index!r}", index=index):
                     self._client.indices.put_mapping(index=index, meta=meta)
         return True
 

@@ -8,7 +8,7 @@ from esdedup.errors import ClockMismatch, ForestAhead
 from esdedup.forest.model import State
 from esdedup.times import DAY_MS, iso
 
-# Larger than usual corrections of a running clock, and much smaller than a day, which `_compare` tolerates.
+# Corrections of a running clock are usually smaller than this, which is much less than the tolerated day.
 _JUMP_MS = 60_000
 # Each of these may be a day ahead of the next one: the forest's time, the clock of the process that fed it,
 # the server's clock, this machine's clock.
@@ -41,7 +41,7 @@ class Clock:
         now_ms = self.now_ms()
         if state.time_ms > now_ms + _MAX_AHEAD_MS:
             raise ForestAhead(
-                f"the time of the forest {self._index.name!r} is {iso(state.time_ms)}, and now is "
+                f"the time of the forest {self._index.name!r} is {iso(state.time_ms)}, but it is "
                 f"{iso(now_ms)}: the clock of a process that fed it was ahead, so live clusters seem to have "
                 "expired. A repair with all of the forest's articles corrects this time",
                 forest=self._index.name,

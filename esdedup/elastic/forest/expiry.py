@@ -1,4 +1,4 @@
-"""Deletes expired nodes and content hashes, which no decision uses."""
+"""Deletes expired nodes and content hashes, which no longer affect the assignment of articles."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -80,5 +80,5 @@ def address_of(address: str | None) -> str | None:
     parts = urlsplit(address)
     is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     if not is_one or parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("it must be like https://sidecar-1:9500")
+        raise ValueError("it must look like https://sidecar-1:9500")
     return address.rstrip("/")

@@ -37,8 +37,8 @@ _ANSWER_S = 30.0
 # How many threads can send requests at the same time over pooled connections.
 _CONNECTIONS = 32
 _ADVICE = {
-    401: "give the right sidecar_token",
-    404: "is this the address of a sidecar of this version?",
+    401: "pass the correct sidecar_token",
+    404: "is this the address of a sidecar, and does it run the same version of esdedup?",
     413: "use a smaller batch_size",
 }
 _PARTS = {"dedup": "source", "doc": "doc", "upsert": "upsert"}
@@ -65,7 +65,7 @@ class SidecarConnection:
         patience_s: float,
     ) -> None:
         if not urls:
-            raise SettingError("sidecar has no address")
+            raise SettingError("sidecar is empty: give at least one address")
         if not 0 < patience_s < threading.TIMEOUT_MAX:
             raise SettingError(f"sidecar_patience_s is {patience_s}; it must be greater than 0")
         if token is not None and (not token.isascii() or not token.isprintable() or not token.strip()):
@@ -92,8 +92,8 @@ class SidecarConnection:
             return patience(self._ask_all, path, body, content_type, end_s)
         except _Busy as error:
             raise SidecarUnavailable(
-                f"no sidecar has accepted these articles within {self._patience_s:g} s ({error}). Send them "
-                "again: articles that were assigned already keep their roots",
+                f"no sidecar accepted these articles within {self._patience_s:g} s ({error}). Send them "
+                "again: those that were already assigned will keep their roots",
                 address=", ".join(node.base_url for node in self._nodes),
             ) from error
 
@@ -129,7 +129,7 @@ def _ask(
         meta, content = node.perform_request("POST", path, body, headers, request_timeout=timeout_s)
     except elastic_transport.TlsError as error:
         raise SidecarError(
-            f"{node.base_url}: cannot connect: {error.message:.300}; give the right sidecar_ca_certs",
+            f"{node.base_url}: cannot connect: {error.message:.300}; pass the correct sidecar_ca_certs",
             address=node.base_url,
         ) from error
     except elastic_transport.ConnectionTimeout as error:
@@ -162,7 +162,7 @@ def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> e
         return dataclasses.replace(config, headers=own, connections_per_node=_CONNECTIONS, **given)
     except (ValueError, AttributeError) as error:
         # The message of `error` may contain a password, so it is not repeated.
-        raise SettingError("sidecar: an address must be like http://localhost:9500") from error
+        raise SettingError("sidecar: an address must look like http://localhost:9500") from error
 
 
 class RemoteOwner:
@@ -192,7 +192,7 @@ class RemoteOwner:
                 self._note(article, item)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SidecarError(
-                f"the sidecar's response has an unknown format ({error!r:.300}): does it run this version?",
+                f"the sidecar's response has an unknown format ({error!r:.300}): use the same version",
                 address=self._connection.address,
             ) from error
 
@@ -244,7 +244,7 @@ class RemoteOwner:
                     address=self._connection.address,
                     status=problem["status"],
                 )
-            # The sidecar numbers articles without an id differently.
+            # Drop the sidecar's name for an article without an id: its position in the sidecar's request.
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
             article.rejection = ArticleRejected(article.name, reason or detail)

@@ -43,7 +43,7 @@ class Override:
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
             if value is not None and not isinstance(value, str):
-                raise SettingError(f"its {name} is a {type(value).__name__}, not a string")
+                raise SettingError(f"its {name} must be a string, not {type(value).__name__}")
             if value is not None and not value.strip():
                 raise SettingError(f"its {name} is blank")
         if (self.boilerplate is None) is (self.text is None):

@@ -188,6 +188,6 @@ def _client(
     except (ValueError, OSError) as error:
         # The client's own message may quote the password.
         raise SettingError(
-            "cannot connect: the address must be like https://localhost:9200, or with "
+            "cannot connect: the address must look like https://localhost:9200, or with "
             "USER:PASSWORD@ before the host, percent-encoded; certificates must be PEM"
         ) from error

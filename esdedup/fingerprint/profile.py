@@ -100,7 +100,7 @@ class Profile:
             value = getattr(self, name)
             if not least <= value <= most:
                 allowed = f"at least {least}" if most == float("inf") else f"from {least} to {most:,}"
-                raise SettingError(f"{name} is {value}; it must be {allowed}")
+                raise SettingError(f"{name} is {value}; it must be {allowed if least < most else least}")
 
         # For "halves" the two limits are not comparable, since `max_sentence_length` counts words.
         if self.representation != "halves" and self.max_sentence_length < self.min_letters:

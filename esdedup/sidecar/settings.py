@@ -241,7 +241,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
             addresses = [urlsplit("")]
         if not all(each.scheme.lower() in {"http", "https"} and each.hostname for each in addresses):
             # Do not quote the address or the error: they may contain a password.
-            raise ValueError(f"{_called('url')}: an address must be like https://localhost:9200")
+            raise ValueError(f"{_called('url')}: an address must look like https://localhost:9200")
         users = {(each.username, each.password or "") for each in addresses if each.username is not None}
         if len(users) > 1:
             raise ValueError(f"{_called('url')}: the addresses name several users; give one")

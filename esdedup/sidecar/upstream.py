@@ -82,7 +82,7 @@ class Node:
             host = port = None
         if not host or not port or given.scheme not in {"http", "https"} or given.raw_query_string:
             # Do not quote the address: it may contain a password.
-            raise SettingError("urls must be like https://localhost:9200")
+            raise SettingError("urls must look like https://localhost:9200")
         self.origin = URL.build(scheme=given.scheme, host=host, port=port)
         self._prefix = given.raw_path.rstrip("/")
         self.avoided_until_s = -math.inf

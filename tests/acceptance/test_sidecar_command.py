@@ -145,7 +145,7 @@ def test_the_sidecar_serves_tls(elasticsearch: str, tmp_path: Path) -> None:
         url = f"https://{host}:{port}"
         with pytest.raises(SidecarUnavailable, match="503 "):
             enrich_through(url, trusting=Path(certificate))
-        with pytest.raises(SidecarError, match="give the right sidecar_ca_certs"):
+        with pytest.raises(SidecarError, match="pass the correct sidecar_ca_certs"):
             enrich_through(url, trusting=None)
 
 

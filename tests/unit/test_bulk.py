@@ -268,7 +268,7 @@ def test_permanent_errors_are_raised_immediately(answers: Answers, final: int | 
 
 @pytest.mark.parametrize("url", [f"{ADDRESS},nonsense", f"{ADDRESS},", f"{ADDRESS},http://user:secret@"])
 def test_an_invalid_address_among_several_is_refused(url: str) -> None:
-    with pytest.raises(SettingError, match="the address must be like") as raised:
+    with pytest.raises(SettingError, match="the address must look like") as raised:
         connect(url)
     assert "secret" not in str(raised.value)
 

@@ -172,7 +172,7 @@ def test_overrides_are_read_from_the_lines_of_a_file() -> None:
         ({"passage": "a"}, "p:2: 'passage' is not one of boilerplate, text, site"),
         ({"text": "a", "boilerplate": "b"}, "p:2: it must have either boilerplate or text"),
         ({"site": "a.example"}, "p:2: it must have either boilerplate or text"),
-        ({"text": ["a"]}, "p:2: its text is a list, not a string"),
+        ({"text": ["a"]}, "p:2: its text must be a string, not list"),
         ({"text": "a", "site": " "}, "p:2: its site is blank"),
         ({"text": ""}, "p:2: its text is blank"),
         ({"boilerplate": "© <!-- a --> …"}, "p:2: it has no letters or digits outside of markup"),

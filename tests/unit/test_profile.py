@@ -70,7 +70,7 @@ def test_an_unknown_profile_is_refused() -> None:
         (CLASSIC, {"max_distance_bits": 4}, "max_distance_bits is 4; it must be from 0 to 3"),
         (CLASSIC, {"max_distance_bits": -1}, "max_distance_bits is -1"),
         (CLASSIC, {"zero_bit": 2}, "zero_bit is 2; it must be from 0 to 1"),
-        (VERIFIED, {"zero_bit": 1}, "zero_bit is 1; it must be from 0 to 0"),
+        (VERIFIED, {"zero_bit": 1}, "zero_bit is 1; it must be 0"),
         (CLASSIC, {"min_letters": 0}, "min_letters"),
         (CLASSIC, {"max_sentence_length": 0}, "max_sentence_length"),
         (VERIFIED, {"max_sentence_length": 65_536}, "from 1 to 65,535"),

@@ -330,7 +330,7 @@ def test_retries_stop_after_the_allowed_time(servers: list[ScriptedServer]) -> N
 @pytest.mark.parametrize(
     ("status", "advice"),
     [
-        (401, "give the right sidecar_token"),
+        (401, "pass the correct sidecar_token"),
         (404, "the address of a sidecar"),
         (409, "that is wrong"),
         (500, ""),
@@ -347,9 +347,9 @@ def test_a_refusal_is_raised_immediately(servers: list[ScriptedServer], status: 
 def test_unusable_arguments_are_refused_before_sending() -> None:
     client = Elasticsearch("http://127.0.0.1:9")
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"sidecar": []}, "sidecar has no address"),
-        ({"sidecar": "localhost:9500"}, "an address must be like"),
-        ({"sidecar": "http://user:secret@:x"}, "an address must be like"),
+        ({"sidecar": []}, "sidecar is empty: give at least one address"),
+        ({"sidecar": "localhost:9500"}, "an address must look like"),
+        ({"sidecar": "http://user:secret@:x"}, "an address must look like"),
         ({"sidecar_token": "a\n"}, "sidecar_token is blank, or has an invalid character"),
         ({"sidecar_patience_s": 0}, "sidecar_patience_s is 0"),
         (

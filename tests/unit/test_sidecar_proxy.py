@@ -462,7 +462,7 @@ class TestUpstream:
         "url", ["", "localhost:9200", "ftp://a", "http://", "http://a:b:c", "http://a?b"]
     )
     def test_invalid_addresses_are_refused_without_quoting_them(self, url: str) -> None:
-        with pytest.raises(SettingError, match=r"urls must be like"):
+        with pytest.raises(SettingError, match=r"urls must look like"):
             Upstream([url])
 
 

@@ -119,10 +119,10 @@ def test_lists_and_sizes_are_parsed(loaded: Load) -> None:
         ({"forest": "a,b"}, "is not a valid name for an index"),
         (
             {"advertise": "b:9500"},
-            "--advertise (ESDEDUP_SIDECAR_ADVERTISE) is 'b:9500': it must be like https://",
+            "--advertise (ESDEDUP_SIDECAR_ADVERTISE) is 'b:9500': it must look like https://",
         ),
-        ({"advertise": "file:///etc/passwd"}, "it must be like https://sidecar-1:9500"),
-        ({"advertise": "http://a/?b"}, "it must be like https://sidecar-1:9500"),
+        ({"advertise": "file:///etc/passwd"}, "it must look like https://sidecar-1:9500"),
+        ({"advertise": "http://a/?b"}, "it must look like https://sidecar-1:9500"),
         ({"profile": "nice"}, "there are classic, keywords, verified"),
         (
             {"stop_words": "x"},
@@ -154,10 +154,10 @@ def test_lists_and_sizes_are_parsed(loaded: Load) -> None:
         ({"api_key": "x", "user": "x", "password": "x"}, "give a user or a key"),
         ({"pages": True}, "name the index that the pages show"),
         ({"max_body_bytes": "1GB"}, "it must be at least --max-body-bytes"),
-        ({"url": "localhost:9200"}, "an address must be like https://localhost:9200"),
+        ({"url": "localhost:9200"}, "an address must look like https://localhost:9200"),
         ({"url": f"http://a:{SECRET}@x:1,http://b:{SECRET}@y:1"}, "the addresses name several users"),
-        ({"url": f"http://a:{SECRET}@[x"}, "an address must be like https://localhost:9200"),
-        ({"url": f"http://a:{SECRET}@x\u2100y"}, "an address must be like https://localhost:9200"),
+        ({"url": f"http://a:{SECRET}@[x"}, "an address must look like https://localhost:9200"),
+        ({"url": f"http://a:{SECRET}@x\u2100y"}, "an address must look like https://localhost:9200"),
         ({"config": "/nowhere"}, "there is no file /nowhere, which --config (ESDEDUP_SIDECAR_CONFIG) names"),
     ],
 )

@@ -179,8 +179,8 @@ fn parsed_sentences(points: &[Point], tokenised: &mut Tokenised) -> (Vec<ParsedS
 
 /// Returns the start and end of each sentence in the visible text, in characters.
 ///
-/// If several characters are normalised together, such as a letter and its accents, all of them get the position
-/// of the first.
+/// If several characters are normalised together, such as a letter and its accents, each gets the position of the
+/// first of these characters.
 pub fn sentence_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> {
     let places = places_of_points(visible);
     let place = |point: usize| places.get(point).or(places.last()).copied().unwrap_or(0);

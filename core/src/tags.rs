@@ -53,7 +53,7 @@ fn tag(text: &str, start: usize) -> Option<(Tag, usize)> {
 }
 
 /// Returns whether the last `display` of a style hides the element, or None if there is no `display`; and whether
-/// `visibility` hides it.
+/// `visibility` hides the element.
 fn hiding(style: &str) -> (Option<bool>, bool) {
     let style = format!("*/{}", unescaped(style)).to_ascii_lowercase();
     let without_comments = style.split("/*").filter_map(|each| each.split_once("*/"));
@@ -73,7 +73,7 @@ pub fn end_of_content(text: &str, name: &str) -> Option<(usize, usize)> {
             && rest[..name.len()].eq_ignore_ascii_case(name.as_bytes())
             && (is_gap(rest[name.len()]) || rest[name.len()] == b'>')
     };
-    // Inside a comment, scripts may be nested.
+    // Inside a comment in a script, another script may be nested.
     let (mut in_comment, mut is_nested) = (false, false);
     for at in memchr2_iter(b'<', b'>', bytes) {
         let rest = &bytes[at + 1..];
@@ -112,7 +112,7 @@ fn end_of_tag(text: &str, mut at: usize, mut attribute: impl FnMut(&str, &str)) 
     }
 }
 
-/// Returns the range of the value after an attribute's name, and the end of the attribute; None if it has no value.
+/// Returns the range of the value after an attribute's name, and the attribute's end; None if there is no value.
 fn value(bytes: &[u8], at: usize) -> Option<(std::ops::Range<usize>, usize)> {
     let sign = skip(bytes, at, is_space);
     if bytes.get(sign) != Some(&b'=') {
@@ -165,7 +165,7 @@ const fn is_gap(byte: u8) -> bool {
     is_space(byte) || byte == b'/'
 }
 
-/// Returns the first position from `from` on that is not skipped.
+/// Returns the position of the first byte, from `from` on, that is not skipped.
 fn skip(bytes: &[u8], from: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
     from + bytes[from..].iter().take_while(|&&each| is_skipped(each)).count()
 }

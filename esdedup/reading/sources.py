@@ -89,7 +89,7 @@ def source_names(
     if len(containing) > _LONGEST_PART:
         raise SettingError(f"containing has {len(containing):,} characters, more than {_LONGEST_PART}")
     if not 1 <= size <= limits.MAX_BUCKETS:
-        raise SettingError(f"the size is {size:,}; from 1 to {limits.MAX_BUCKETS:,} names are possible")
+        raise SettingError(f"{size:,} names of sources requested; 1 to {limits.MAX_BUCKETS:,} are possible")
     ready = yield from scope.check(index)
     if ready.source_field is None:
         return ()

@@ -146,8 +146,8 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
     too large for memory. Default: memory; an existing forest keeps its own setting."""
     memory_bytes: ByteSize | None = Field(default=None, ge=64 * _MB)
-    """Memory limit for nodes, such as 4GiB, or in bytes. Beyond this limit, articles are refused; with the
-    lookup `search`, nodes are searched for in Elasticsearch. Default: half of the host's or container's memory."""
+    """Memory limit for nodes, such as 4GiB, or in bytes. Above it, articles are refused; with the lookup
+    `search`, nodes are searched for in Elasticsearch. Default: half of the host's or container's memory."""
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """Log a warning when a cluster grows beyond this many texts; must be a power of two."""
 

@@ -37,7 +37,7 @@ async def _named_editor(context: ContextDep) -> _NamedEditor:
     """Return the editor whom the proxy names; refuse all other visitors."""
     if context.stories is None or context.editor is None:
         raise Refused(
-            translatable("only editors whom a proxy names may edit stories: see `serve --editor-header NAME`"),
+            translatable("only editors named by a proxy may edit stories: see `serve --editor-header NAME`"),
             status=403,
             kind="not_an_editor",
         )

@@ -129,7 +129,7 @@ def main(
         if name not in _BENCHMARKS:
             raise typer.BadParameter(f"no benchmark {name!r}; the benchmarks are {', '.join(_BENCHMARKS)}")
     if keep and (scale, seeds) != (_SCALE, _SEEDS):
-        raise typer.BadParameter("only usual results are stored: leave out --scale and --seeds, or --keep")
+        raise typer.BadParameter("--keep stores results of the usual size only: omit --scale and --seeds")
     measured: list[rows.Shown] = []
     for name in chosen:
         run, started = Run(scale=scale, seeds=seeds), time.monotonic()

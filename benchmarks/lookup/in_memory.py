@@ -145,7 +145,7 @@ class Tables:
         return read, found
 
     def _read(self, batch: Fingerprints) -> Iterator[tuple[np.ndarray, Fingerprints, int]]:
-        """Yield positions in a batch, candidates for these positions, and the number of values compared."""
+        """Yield positions in a batch, candidates for the fingerprints there, and the number of candidates."""
         if self._scheme.layout is None:
             for at, one in enumerate(batch):
                 near = np.flatnonzero(np.bitwise_count(self._held ^ one) <= _MOST_DISTANCE_BITS)

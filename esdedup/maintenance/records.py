@@ -122,8 +122,8 @@ class Records:
     def refuse_others_articles(self, index: ForestIndex, *, max_known: float = 0.1) -> None:
         """Raise `ForestMismatch` if an index of articles seems to belong to another forest.
 
-        It seems to if the forest has the nodes or roots of at most `max_known` (0 to 1) of a sample of its
-        articles. Some may match by chance, since both forests may get the same texts. The sample omits
+        This is assumed of an index if at most `max_known` (0 to 1) of its sampled articles have their node or
+        root in the forest. Some match by chance, since both forests may get the same texts. The sample omits
         articles that may have expired, and articles newer than a forest that was restored from a snapshot.
         """
         may_refresh = index.refresh_if_allowed()

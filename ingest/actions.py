@@ -195,7 +195,7 @@ def article_in(
         if isinstance(new, Mapping) and not _has_text(new, fields):
             raise ArticleRejected(
                 name,
-                f"would create an article without a text if none exists: give {fields.text!r} as well, or "
+                f"would create an article without a text if none exists: include {fields.text!r}, or "
                 "leave upsert and doc_as_upsert out",
             )
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]

@@ -278,7 +278,7 @@ class AdoptionIntoCopies(Adoption):
         mapping = found[copy]["mappings"] if copy in found else {}
         if "error" not in found and copied_from(mapping) != _kept_by_copy(name, index):
             taken = f"another index or alias has the name {copy!r}, which the copy of {name!r} needs"
-            raise IndexNotReady(f"{taken}: give another suffix", index=copy)
+            raise IndexNotReady(f"{taken}: choose another suffix", index=copy)
         return mapping
 
     def _set_up(self, dedup: Dedup) -> None:

@@ -50,7 +50,7 @@ class Dedup(Closing):
 
     Raises:
         ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
-        ForestError: The forest is owned by another process, was made with another profile, is damaged, or has
+        ForestError: The forest is owned by another process, has another profile, is damaged, or has
             a time in the future.
         ServerError: Elasticsearch does not respond or rejects a request.
         SettingError: An argument is out of range, or a name is invalid.
@@ -88,7 +88,7 @@ class Dedup(Closing):
 
         Args:
             client: An Elasticsearch client, which the caller must close.
-            profile: The profile that the forest was made with, or the name of a standard profile.
+            profile: The profile that the forest was created with, or the name of a standard profile.
                 The profile determines how texts are fingerprinted.
             fields: The names of the articles' fields; `setup` records them in an index's mapping. None uses
                 the recorded names, or the default names if none are recorded.

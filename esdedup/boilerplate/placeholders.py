@@ -36,7 +36,7 @@ def is_placeholder(text: str, titles: Sequence[str]) -> bool:
     def shared(in_text: set[str]) -> float:
         return sum(len(own & (in_text | words[at - 1])) / len(own) for at, own in enumerate(words))
 
-    # In most cases the titles alone decide, and the text need not be parsed.
+    # The titles alone usually rule out a placeholder, so the text need not be parsed.
     return len(words) >= _SITES and shared(set()) <= most and shared(_words(visible_text(text))) <= most
 
 

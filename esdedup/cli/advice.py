@@ -27,7 +27,7 @@ _ADVICE: dict[type[errors.EsdedupError], str] = {
 def advice(error: errors.EsdedupError) -> Iterator[str]:
     """Yield lines about the options and commands that resolve an error."""
     if isinstance(error, errors.ForestMismatch) and isinstance(error.supported, str):
-        yield "give the profile of the forest with --profile and the options that modify a profile"
+        yield "name the forest's profile with --profile and the options that modify a profile"
     if type(error) in _ADVICE:
         yield _ADVICE[type(error)]
     elif isinstance(error, errors.FieldsNotFound):
@@ -50,7 +50,7 @@ def _field_options(error: errors.FieldsNotFound) -> Iterator[str]:
     if options:
         yield f"`esdedup setup {error.index} {' '.join(options.values())}` stores these names in the index"
     if id_option is not None:
-        yield f"give this command the name of the id field: {id_option}"
+        yield f"name the id field in this command: {id_option}"
 
 
 def _set_up(error: errors.IndexNotReady) -> Iterator[str]:

@@ -108,7 +108,7 @@ def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> It
 
 
 def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str, int]:
-    """Estimate upper limits on time and space; `new` is the share of articles that make a node."""
+    """Estimate upper limits on time and space; `new` is the share of articles that create a node."""
     estimated = {"seconds": round(adoption.total / _ADOPTED_PER_S)}
     with contextlib.suppress(SettingError):  # the costs of this profile were not measured
         server = shipped().of(profile, name=SHIPPED).server

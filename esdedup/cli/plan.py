@@ -25,7 +25,7 @@ class WorkloadOptions(SettingGroup):
     reprints: float = Workload.reprints
     """Share of articles that reprint an earlier one within the retention, 0 to 1."""
     edited: float = Workload.edited
-    """Share of reprints that change the text, 0 to 1; each such reprint makes a node."""
+    """Share of reprints that change the text, 0 to 1; each such reprint creates a node."""
     retention_days: float = Workload.retention_days
     """For how many days after its last article a cluster accepts more articles."""
     mean_length: float = Workload.mean_length

@@ -161,7 +161,7 @@ def show(
     """
     given = [each for each in (article_id, fingerprint, root) if each is not None]
     if len(given) != 1:
-        raise SettingError("give one of --id, --fingerprint and --root")
+        raise SettingError("use exactly one of --id, --fingerprint and --root")
     if article_id is not None and paging != options.PageOptions():
         raise SettingError("--page, --size and --after require --fingerprint or --root")
     with where.connect() as client:

@@ -41,7 +41,7 @@ def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
 def full_version(version: str) -> str:
     """Return the full version for a name such as ``8.19``; refuse versions that cannot be embedded."""
     if version not in _VERSIONS:
-        raise SettingError(f"cannot embed Elasticsearch {version!r}: give {' or '.join(_VERSIONS)}")
+        raise SettingError(f"cannot embed Elasticsearch {version!r}: use {' or '.join(_VERSIONS)}")
     return _VERSIONS[version]
 
 

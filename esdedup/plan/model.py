@@ -159,9 +159,9 @@ class CapacityPlan:
     def owner_us(self) -> float:
         """An owner's processor time per article, including the fingerprint, in microseconds."""
         costs = self.costs
-        looking_us = 0.0 if self.profile.keep_boilerplate else costs.omitting.us(self._length)
+        omitting_us = 0.0 if self.profile.keep_boilerplate else costs.omitting.us(self._length)
         deciding_us = costs.deciding.us(self.load_each.nodes)
-        return self.fingerprint_us + looking_us + deciding_us + costs.server.us_a_commit
+        return self.fingerprint_us + omitting_us + deciding_us + costs.server.us_a_commit
 
     @property
     def owner_a_second(self) -> float:

@@ -23,7 +23,7 @@ class Limits:
 
     app: ASGIApp
     _: dataclasses.KW_ONLY
-    # Makes the response to a refused request.
+    # Builds the response to a refused request.
     answer: Answer
     max_requests: int
     # The response when `max_requests` are in progress.
@@ -170,7 +170,7 @@ class Guard:
     _: dataclasses.KW_ONLY
     # The host names that clients use to reach the server, in addition to localhost and IP addresses.
     hosts: Collection[str]
-    # Makes the response to a refused request.
+    # Builds the response to a refused request.
     answer: Answer
     # Messages: how to allow an unknown host, and why pages of other sites are refused.
     naming: str

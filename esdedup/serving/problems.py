@@ -63,7 +63,7 @@ class Problem:
 
     @classmethod
     def of(cls, status: int, kind: str, detail: str) -> "Problem":
-        """Return a problem; its detail, which may quote a caller, is truncated and made encodable."""
+        """Return a problem; its detail, which may quote a caller, is truncated, without lone surrogates."""
         readable = detail.encode(errors="replace").decode()
         return cls(
             status=status,

@@ -320,7 +320,7 @@ def test_likely_field_names_are_suggested_once(es: Elasticsearch, online: Run, i
         "esdedup: no article has a field 'text' and no field 'id', judging by the first 100; their fields "
         "are 'guid', 'headline', 'body'",
         f"`esdedup setup {index} --text-field body --title-field headline` stores these names in the index",
-        "give this command the name of the id field: --id-field guid",
+        "name the id field in this command: --id-field guid",
     ]
     # Following the advice works.
     names = ("--text-field", "body", "--title-field", "headline")

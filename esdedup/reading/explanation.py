@@ -199,7 +199,7 @@ class _IndexExplainer:
         return self._explainer.explain(
             RawPage(one.text, one.site),
             RawPage(other.text, other.site),
-            decided=(self._decided_by(one), self._decided_by(other)),
+            decided=(self._past_signature(one), self._past_signature(other)),
             is_first_later=is_first_later,
         )
 
@@ -257,15 +257,15 @@ class _IndexExplainer:
         found = yield from self._nodes.hashes([article.content_hash] if article.content_hash else [])
         return any(each.node is None and each.seen_ms >= self._live_since_ms for each in found.values())
 
-    def _decided_by(self, article: StoredText) -> PastSignature | None:
+    def _past_signature(self, article: StoredText) -> PastSignature | None:
         """Return the signature that decided an assignment; None if the text or the profile has changed."""
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:
             return PastSignature(None)
-        return PastSignature(self._signature(article)) if self._is_whole(article) else None
+        return PastSignature(self._signature(article)) if self._has_signature(article) else None
 
-    def _is_whole(self, article: StoredText) -> bool:
+    def _has_signature(self, article: StoredText) -> bool:
         return len(article.signature) == self._relation.dtype.itemsize
 
     def _node_state(self, node: StoredNode | None) -> NodeState:
@@ -286,10 +286,10 @@ class _IndexExplainer:
         """
         if root is None or article.fingerprint is None or root == article.fingerprint:
             return None
-        if article.profile != self._label or not self._is_whole(article):
+        if article.profile != self._label or not self._has_signature(article):
             return None
         holder = yield from self._with_fingerprint(root)
-        if holder is not None and not (self._decided_by(holder) and self._decided_by(article)):
+        if holder is not None and not (self._past_signature(holder) and self._past_signature(article)):
             holder = None
         known = holder or (yield from self._nodes_by_id(root)).get(root)
         # A recreated root has the signature of a leaf: its own text is unknown.
@@ -305,7 +305,7 @@ class _IndexExplainer:
         # An article that resembles the root may join through any member.
         way: Way | None = "root" if whole_texts is None or whole_texts.may_join else None
         if way is None and isinstance(member, StoredText):
-            if member.profile == self._label and self._is_whole(member):
+            if member.profile == self._label and self._has_signature(member):
                 way = self._relation.joining(one, self._signature(member), other)[0][0]
         elif way is None and isinstance(member, Neighbour):
             way = member.way

@@ -117,7 +117,7 @@ def list_rows(
         if not is_colocated and bodies.ranks_articles(request.query):
             counted = None
     counter = _RowCounter(request, total_articles, first=counted, is_colocated=is_colocated)
-    rows, for_rows = yield from _counted(request, result, counter)
+    rows, for_rows = yield from _read_rows(request, result, counter)
     total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
         # Imported here because only details compare texts, which loads the fingerprinter.
@@ -158,7 +158,7 @@ def _first_count(request: ListRequest, *, is_colocated: bool) -> Requests[tuple[
     return [] if known else [body], known
 
 
-def _counted(
+def _read_rows(
     request: ListRequest, result: SortResult, counter: "_RowCounter"
 ) -> Requests[tuple[tuple[Row, ...], Any]]:
     """Read the rows' values in one request; return the rows, and the response that counts all rows."""
@@ -230,7 +230,7 @@ class _RowCounter:
         else:
             rows, is_exact = yield from self._counted_or_estimated(answer)
         if self.request.is_filtered:
-            rows, is_exact = yield from self._shown(rows)
+            rows, is_exact = yield from self._count_filtered(rows)
         return rows, is_exact
 
     def _counted_or_estimated(self, answer: Any) -> Requests[tuple[int, bool]]:
@@ -250,7 +250,7 @@ class _RowCounter:
         counted = int(answer["aggregations"]["rows"]["count"])
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
-    def _shown(self, rows: int) -> Requests[tuple[int, bool]]:
+    def _count_filtered(self, rows: int) -> Requests[tuple[int, bool]]:
         """Return how many rows pass the filters, estimated if many, and whether the number is exact."""
         request, tuning = self.request, self.request.tuning
         is_exact = rows <= tuning.exact_rows

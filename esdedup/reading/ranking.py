@@ -24,10 +24,10 @@ from esdedup.reading.scope import Tuning
 def ranked(request: ListRequest, depth: int) -> Requests["RankedRoots"]:
     """Return the roots of the first `depth` rows of a list by count."""
     ranking = _Ranking(request=request, counted=request.articles)
-    return _by_sources(ranking, depth) if request.sort == "sources-desc" else _shown(ranking, depth)
+    return _by_sources(ranking, depth) if request.sort == "sources-desc" else _filtered(ranking, depth)
 
 
-def _shown(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
+def _filtered(ranking: "_Ranking", depth: int) -> Requests["RankedRoots"]:
     """Rank until enough clusters pass the filters."""
     limit, most = depth, ranking.tuning.max_roots
     while True:

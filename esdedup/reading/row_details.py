@@ -75,10 +75,10 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
         *(clusters_body(each, source_field=request.source_field, fields=fields) for each in parts),
         *(namesakes_body(each, fields=fields) for each in named),
     )
-    clusters = {each.root: found for each, found in _of_each(parts, answers[: len(parts)])}
+    clusters = {each.root: found for each, found in _with_answers(parts, answers[: len(parts)])}
     stories = {
         (row.index, row.id): number
-        for row, found in _of_each(named, answers[len(parts) :])
+        for row, found in _with_answers(named, answers[len(parts) :])
         if (number := found["stories"]["count"])
     }
     hits = texts["hits"]["hits"]
@@ -105,7 +105,7 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
     }
     detailed = []
     for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True):
-        place, of_cluster = (row.index, row.id), _of_cluster(row, clusters.get(row.root or ""), fields)
+        place, of_cluster = (row.index, row.id), _cluster_details(row, clusters.get(row.root or ""), fields)
         part_of, has_part = (links.get(place, {}).get(name) for name in ("part_of", "has_part"))
         quoting = [linked.get((fields.part_of, row.root)), linked.get((fields.root, has_part))]
         whole = linked.get((fields.root, part_of) if part_of else (fields.has_part, row.root))
@@ -121,7 +121,7 @@ def with_details(rows: Sequence[Row], request: ListRequest) -> Requests[tuple[Ro
     return tuple(detailed)
 
 
-def _of_each(parts: Sequence[Sequence[_Item]], answers: Sequence[Any]) -> Iterator[tuple[_Item, Any]]:
+def _with_answers(parts: Sequence[Sequence[_Item]], answers: Sequence[Any]) -> Iterator[tuple[_Item, Any]]:
     """Yield each item with its aggregation, from one response for each part."""
     for part, answer in zip(parts, answers, strict=True):
         for at, item in enumerate(part):
@@ -136,7 +136,7 @@ def _spans_ms(row: Row) -> tuple[int, int] | None:
     return first_ms, -(-(last_ms + 1 - first_ms) // _STEPS)
 
 
-def _of_cluster(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[str, Any]:
+def _cluster_details(row: Row, found: dict[str, Any] | None, fields: Fields) -> dict[str, Any]:
     """Return the details that do not depend on which article a row shows."""
     if found is None:
         alone = Article(**{name: getattr(row, name) for name in Article.model_fields})

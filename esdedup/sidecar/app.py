@@ -284,7 +284,7 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
         on_held=metrics.bodies.inc,
     )
     return Guard(
-        TokenGuard(limited, token=_shown(settings.token), answer=answer),
+        TokenGuard(limited, token=_secret_value(settings.token), answer=answer),
         hosts=settings.hosts,
         answer=answer,
         naming="allow it with --allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS",
@@ -297,12 +297,12 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
 
 
 def _login(settings: Settings) -> dict[str, Any]:
-    password = _shown(settings.password)
+    password = _secret_value(settings.password)
     user = None if settings.user is None or password is None else (settings.user, password)
-    return {"user": user, "api_key": _shown(settings.api_key), "ca_certs": settings.ca_certs}
+    return {"user": user, "api_key": _secret_value(settings.api_key), "ca_certs": settings.ca_certs}
 
 
-def _shown(secret: SecretStr | None) -> str | None:
+def _secret_value(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
 
 

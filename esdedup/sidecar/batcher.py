@@ -140,7 +140,7 @@ class Batcher:
         """Assign one batch after another, until `close` has been called and the queue is empty."""
         while self._queues or not self._is_closing:
             if self._queues:
-                await self._decide_batch(self._take())
+                await self._decide_batch(self._next_batch())
             else:
                 await self._changed.wait()
                 self._changed.clear()
@@ -174,7 +174,7 @@ class Batcher:
             del self._held[caller]
         self._metrics.queue.inc(load.articles)
 
-    def _take(self) -> _Batch:
+    def _next_batch(self) -> _Batch:
         batch: _Batch = []
         articles, characters = self._limits.batch_articles, self._limits.batch_characters
         while self._queues and articles > 0 and characters > 0:

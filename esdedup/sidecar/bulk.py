@@ -88,7 +88,7 @@ class BulkRoute(Proxy):
         if not is_bulk:
             await self._document(written, items[0], receive, send)
             return
-        joined, refused = await in_thread_if_large(len(body), lambda: _parted(items))
+        joined, refused = await in_thread_if_large(len(body), lambda: _split_refused(items))
         if refused:
             response = await self._with_refused(written, joined, refused, count=len(items), came_s=came_s)
             await response(scope, receive, send)
@@ -177,7 +177,7 @@ def _with_headers(scope: Scope, dropped: Collection[bytes], added: tuple[str, st
     return {**scope, "headers": [*kept, tuple(each.encode("latin-1") for each in added)]}
 
 
-def _parted(items: Sequence[bulk_request.BulkItem]) -> tuple[bytes, dict[int, dict[str, Any]]]:
+def _split_refused(items: Sequence[bulk_request.BulkItem]) -> tuple[bytes, dict[int, dict[str, Any]]]:
     """Return the lines of the items to forward, and the results of the refused items by position."""
     lines = b"".join([each.lines() for each in items if each.rejection is None])
     refused = {at: refused_item(each, each.rejection) for at, each in enumerate(items) if each.rejection}

@@ -132,7 +132,7 @@ class Enrichment:
         headers = scope["headers"]
         for item in items:
             if item.index is not None and _NO_NAME.fullmatch(item.index):
-                item.rejection = _no_index(item.index)
+                item.rejection = _invalid_name(item.index)
         possible = [item for item in items if item.rejection is None]
         named = frozenset(name for each in possible if (name := _name_to_find(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
@@ -176,7 +176,7 @@ class Enrichment:
     ) -> dict[str, WritableIndex | Rejection]:
         """Return set-up indices by name; for other indices, the reason why their articles are rejected."""
         targets: dict[str, WritableIndex | Rejection] = {
-            each: _no_index(each) for each in names if is_required and not _is_index_name(each)
+            each: _invalid_name(each) for each in names if is_required and not _is_index_name(each)
         }
         found = await self.find(names - targets.keys())
         known = sorted(name for name, each in found.items() if each is not None)
@@ -228,7 +228,7 @@ def _name_to_find(item: BulkItem) -> str | None:
     return None if is_deletion else item.index
 
 
-def _no_index(name: str) -> Rejection:
+def _invalid_name(name: str) -> Rejection:
     return Rejection(f"{name!r} is not a valid index name")
 
 

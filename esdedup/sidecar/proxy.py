@@ -75,8 +75,8 @@ class Proxy(BaseRoute):
                 headers, parts = answer.headers, answer.stream()
                 has_length = any(name.lower() == b"content-length" for name, _ in headers)
                 if scope["http_version"] == "1.0" and not has_length:
-                    held = await _hold(parts)
-                    headers, parts = [*headers, (b"content-length", b"%d" % len(held))], _only(held)
+                    held = await _buffered(parts)
+                    headers, parts = [*headers, (b"content-length", b"%d" % len(held))], _single_part(held)
                 await send({"type": "http.response.start", "status": answer.status, "headers": headers})
                 has_begun = True
                 async for part in parts:
@@ -140,7 +140,7 @@ class Caller:
         patience.reschedule(0)
 
 
-async def _hold(parts: AsyncIterator[bytes]) -> bytes:
+async def _buffered(parts: AsyncIterator[bytes]) -> bytes:
     held = bytearray()
     async for part in parts:
         held += part
@@ -149,7 +149,7 @@ async def _hold(parts: AsyncIterator[bytes]) -> bytes:
     return bytes(held)
 
 
-async def _only(part: bytes) -> AsyncIterator[bytes]:
+async def _single_part(part: bytes) -> AsyncIterator[bytes]:
     yield part
 
 
@@ -201,7 +201,7 @@ class UnreadWrites(Proxy):
             if first == _REINDEX:
                 await self._refuse_set_up(_destination(body, encoding))
             else:
-                named = functools.partial(_named, body, encoding, index=first.decode(errors="replace"))
+                named = functools.partial(_index_names, body, encoding, index=first.decode(errors="replace"))
                 await self._refuse_set_up(await in_thread_if_large(len(body), named))
             await self.send_on(scope, receive, send, body=body)
         else:
@@ -251,7 +251,7 @@ def _destination(body: bytes, encoding: str | None) -> str:
     return name
 
 
-def _named(body: bytes, encoding: str | None, *, index: str) -> str:
+def _index_names(body: bytes, encoding: str | None, *, index: str) -> str:
     """Return the indices of a bulk request, separated by commas; raises `Refused` if it is unreadable."""
     if encoding is None:
         with contextlib.suppress(Refused):

@@ -103,8 +103,8 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
     return Histogram(
         width=_WIDTH,
         height=HISTOGRAM_HEIGHT,
-        bars=_linked(steps, form, language),
-        wide_bars=_linked(merged, form, language),
+        bars=_linked_bars(steps, form, language),
+        wide_bars=_linked_bars(merged, form, language),
         begin=begin,
         end=end,
     )
@@ -128,7 +128,7 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
             is_first=at == 0,
             is_peak=most > 1 and at == peak_at,
         )
-        for at, place in _places(
+        for at, place in _bar_places(
             counts, step=step, width=step * (1 - _GAP), height=100, least=_MIN_PERCENT, digits=2
         )
     ]
@@ -165,7 +165,7 @@ def curve(counts: Sequence[int]) -> str:
     return "".join(bars)
 
 
-def _places(
+def _bar_places(
     counts: Sequence[int], *, step: float, width: float, height: float, least: float, digits: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the index of each count above 0, and its bar's place; `least` is the minimum height of a bar."""
@@ -177,10 +177,10 @@ def _places(
             yield at, {name: round(value, digits) for name, value in place.items()}
 
 
-def _linked(steps: Sequence[TimelineStep], form: PageForm, language: Language) -> list[Bar]:
+def _linked_bars(steps: Sequence[TimelineStep], form: PageForm, language: Language) -> list[Bar]:
     _, step, bars = language.gettext, _WIDTH / len(steps), []
     counts = [each.articles for each in steps]
-    for at, place in _places(
+    for at, place in _bar_places(
         counts, step=step, width=step - _PIXELS_BETWEEN, height=HISTOGRAM_HEIGHT, least=_MIN_PIXELS, digits=1
     ):
         start, end = (datetime.fromisoformat(each) for each in (steps[at].start, steps[at].end))

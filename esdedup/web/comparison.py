@@ -165,7 +165,7 @@ def explained(found: IndexedExplanation, language: Language) -> ExplanationForRe
     near = (comparison.one.representatives[pair.one].passage for pair in comparison.pairs)
     shared = list(dict.fromkeys(passage for passage in near if passage is not None))
     measured = facts(comparison, language.gettext, language.number, language.percent)
-    found_facts = [*measured, *_left_out(comparison, language)]
+    found_facts = [*measured, *_boilerplate_facts(comparison, language)]
     return ExplanationForReaders(
         is_one_cluster=found.same_cluster,
         verdict=_("One story.") if found.same_cluster else _("Two stories."),
@@ -189,7 +189,7 @@ def _reason(found: IndexedExplanation, language: Language) -> str:
             return verdict(found, language.gettext)
 
 
-def _left_out(comparison: Explanation, language: Language) -> Iterator[tuple[str, str]]:
+def _boilerplate_facts(comparison: Explanation, language: Language) -> Iterator[tuple[str, str]]:
     """Yield how much of both texts was left out as boilerplate, if any was."""
     _, percent = language.gettext, language.percent
     one, other = comparison.one, comparison.other

@@ -102,9 +102,9 @@ async def feed(context: ContextDep, form: Annotated[PageForm, Query()]) -> Respo
 async def export_csv(context: ContextDep, form: _Exported) -> Response:
     """Returns the first rows of the list, after a header; times are ISO 8601.
 
-    A file has at most 10,000 rows and about eight million bytes. Its name contains the number of its rows and
-    of all rows, and the header `Link` contains the address of the rest. Texts that a spreadsheet would treat
-    as a formula begin with an apostrophe.
+    A file has at most 10,000 rows and about eight million bytes. Its name says how many of all rows it
+    contains, and the header `Link` contains the address of the remaining rows. Texts that a spreadsheet
+    would treat as a formula begin with an apostrophe.
     """
     # CSV has no details, and Excel needs a byte order mark to recognise UTF-8.
     form, included = form.model_copy(update={"details": False}), form.source_includes
@@ -130,8 +130,8 @@ async def export_csv(context: ContextDep, form: _Exported) -> Response:
 async def export_jsonl(context: ContextDep, form: _Exported) -> Response:
     """Returns the first rows of the list, one on each line as in `/api/v1/list`; times are ISO 8601.
 
-    A file has at most 10,000 rows and about eight million bytes. Its name contains the number of its rows and
-    of all rows, and the header `Link` contains the address of the rest.
+    A file has at most 10,000 rows and about eight million bytes. Its name says how many of all rows it
+    contains, and the header `Link` contains the address of the remaining rows.
     """
 
     def write(row: Row) -> str:

@@ -146,9 +146,9 @@ class ShownFacet:
 
 def facets(overview: Overview, form: PageForm, language: Language) -> list[ShownFacet]:
     """Return the facets of a list, sources first."""
-    found = [_shown(each, form, language) for each in overview.facets]
+    found = [_shown_facet(each, form, language) for each in overview.facets]
     if overview.sources is not None:
-        found.insert(0, _shown(overview.sources, form, language, is_source=True))
+        found.insert(0, _shown_facet(overview.sources, form, language, is_source=True))
     return [each for each in found if each.links]
 
 
@@ -157,7 +157,7 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
     _ = language.gettext
     found: list[tuple[str, dict[str, object]]] = []
     if form.since or form.until:
-        found.append((_period(form, language), {"since": "", "until": ""}))
+        found.append((_time_range(form, language), {"since": "", "until": ""}))
     found += [(each, {"source": _toggled(form.source, each)}) for each in form.source]
     for each in form.where:
         field, _sign, value = each.partition(":")
@@ -171,7 +171,7 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
     return [Link(label=label, parameters=form.changed(**change)) for label, change in found]
 
 
-def _period(form: PageForm, language: Language) -> str:
+def _time_range(form: PageForm, language: Language) -> str:
     _ = language.gettext
     # A day is shown without a time.
     since, until = (
@@ -191,7 +191,7 @@ def _label_of(field: str, value: str, language: Language) -> str:
     return language.name_of(value) if is_language(field) else value
 
 
-def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool = False) -> ShownFacet:
+def _shown_facet(facet: Facet, form: PageForm, language: Language, *, is_source: bool = False) -> ShownFacet:
     links = []
     for each in facet.values:
         # Skip blank values, and values that would be cut when shown.

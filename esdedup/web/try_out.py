@@ -83,12 +83,12 @@ def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[
         "summary": operation["summary"],
         "description": prose_of(operation.get("description", "")),
         "inputs": inputs,
-        "body": _shown(body),
-        "example": _shown(answer.get("example")),
+        "body": _as_text(body),
+        "example": _as_text(answer.get("example")),
     }
 
 
-def _shown(example: Any) -> str:
+def _as_text(example: Any) -> str:
     """Return an example as text, or an empty string."""
     if example is None or isinstance(example, str):
         return example or ""

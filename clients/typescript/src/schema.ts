@@ -247,9 +247,9 @@ export interface paths {
          * The rows of the list as CSV
          * @description Returns the first rows of the list, after a header; times are ISO 8601.
          *
-         *     A file has at most 10,000 rows and about eight million bytes. Its name contains the number of its rows and
-         *     of all rows, and the header `Link` contains the address of the rest. Texts that a spreadsheet would treat
-         *     as a formula begin with an apostrophe.
+         *     A file has at most 10,000 rows and about eight million bytes. Its name says how many of all rows it
+         *     contains, and the header `Link` contains the address of the remaining rows. Texts that a spreadsheet
+         *     would treat as a formula begin with an apostrophe.
          */
         get: operations["export_csv"];
         put?: never;
@@ -271,8 +271,8 @@ export interface paths {
          * The rows of the list as JSON Lines
          * @description Returns the first rows of the list, one on each line as in `/api/v1/list`; times are ISO 8601.
          *
-         *     A file has at most 10,000 rows and about eight million bytes. Its name contains the number of its rows and
-         *     of all rows, and the header `Link` contains the address of the rest.
+         *     A file has at most 10,000 rows and about eight million bytes. Its name says how many of all rows it
+         *     contains, and the header `Link` contains the address of the remaining rows.
          */
         get: operations["export_jsonl"];
         put?: never;

@@ -120,7 +120,7 @@ def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
     if not isinstance(segmenter, Jieba) or segmenter.dictionary is None:
         return []
     words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
-    advice = "raise their frequencies; jieba always splits at spaces, punctuation and letters beyond a to z"
+    advice = "raise their frequencies; jieba splits at spaces, at most punctuation and letters beyond a to z"
     return _about(segmenter, "words of the dictionary", words, advice)
 
 

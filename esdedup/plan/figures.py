@@ -38,7 +38,7 @@ def _arrivals(plan: CapacityPlan) -> Iterator[Figure]:
     basis = "articles except unchanged reprints, within the retention and up to two hours until deletion"
     yield Figure("nodes", "nodes after the first retention period", load.nodes, "", basis)
     basis = "unchanged reprints, each with the boilerplate of its site"
-    yield Figure("pages", "content hashes without a node", load.hashes, "", basis)
+    yield Figure("pages", "content hashes that created no node", load.hashes, "", basis)
     basis = f"{us:,.0f} µs per article of this length"
     for name, title, rate in (("mean", "on average", mean), ("peak", "at the peak", peak)):
         yield Figure(

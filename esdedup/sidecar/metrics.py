@@ -97,7 +97,7 @@ class Metrics:
 
         self.lease = of_forest("lease_held", "1 if this process owns the forest, else 0.")
         self.nodes = of_forest("forest_nodes", "Nodes of the forest; 0 on a standby.")
-        self.hashes = of_forest("forest_pages", "Content hashes without a node; 0 on a standby.")
+        self.hashes = of_forest("forest_pages", "Content hashes that created no node; 0 on a standby.")
         self.memory = of_forest("forest_memory_bytes", "Memory of nodes, content hashes and the learner.")
         self.expired_nodes = counter("expired_nodes", "Expired nodes that were deleted.")
         self.passages = of_forest("boilerplate_passages", "Passages learned as boilerplate; 0 on a standby.")

@@ -1,4 +1,4 @@
-"""Compares how fast our default profile and the peers compute, from raw texts, all data that is stored."""
+"""Compares the speed of our default profile with that of other packages, from raw text to all stored data."""
 
 import dataclasses
 import logging
@@ -32,7 +32,7 @@ _PERMUTATIONS = 128
 _TABLE, _STEPS_TABLE, _UNIT = "fingerprint", "fingerprint-steps", "documents/s"
 
 Work = Callable[[Sequence[str]], None]
-"""Processes texts and drops the result."""
+"""Processes texts and discards the result."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -141,8 +141,8 @@ class _Peers:
                 name=f"rensa RMinHash({_PERMUTATIONS}).update, {self._shingles} shingles", work=self._rensa
             ),
             _Runner(
-                name=f"rensa RMinHash.digest_matrix_from_token_sets({_PERMUTATIONS}), the same, "
-                f"batches of {_BATCH:,}",
+                name=f"rensa RMinHash.digest_matrix_from_token_sets({_PERMUTATIONS}), {self._shingles} "
+                f"shingles, batches of {_BATCH:,}",
                 work=self._rensa_batches,
             ),
             _Runner(
@@ -220,6 +220,6 @@ def _rjieba(texts: Sequence[str]) -> None:
 _CHINESE_WORDS = (
     _Runner(name="simhash Simhash(words), mmh3, cut by rjieba", work=_simhash_rjieba, every=8),
     _Runner(name="simhash Simhash(words), mmh3, cut by jieba", work=_simhash_jieba, every=16),
-    _Runner(name="rjieba.cut of the whole text, words dropped", work=_rjieba),
+    _Runner(name="rjieba.cut only, result discarded", work=_rjieba),
 )
 _ENGLISH_WORDS = (_Runner(name="simhash Simhash(text.split()), mmh3", work=_simhash_words, every=8),)

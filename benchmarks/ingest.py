@@ -38,7 +38,7 @@ class Spent(NamedTuple):
 
 
 def ingest(run: Run) -> list[Row]:
-    """Feed the sample corpus to empty indices, in each way in turn."""
+    """Feed the sample corpus to an empty index, with each configuration in turn."""
     actions = actions_of(run.size(COUNT))
     ways = {"embedded": (VERIFIED, 2), "one thread": (VERIFIED, 1), "pages kept whole": (_KEPT_WHOLE, 2)}
     spent: dict[str, list[Spent]] = {name: [] for name in (PLAIN, *ways)}
@@ -77,7 +77,7 @@ def spent_by(
 
 def compared(table: str, case: str, ours: Sequence[Spent], plain: Sequence[Spent]) -> Iterator[Row]:
     """Compare the median costs with the median costs of plain bulk requests."""
-    for part, name in ((case, "wall_s"), (f"{case}, processor time of all", "processor_s")):
+    for part, name in ((case, "wall_s"), (f"{case}, total processor time", "processor_s")):
         ours_s, plain_s = (median(getattr(each, name) for each in some) for some in (ours, plain))
         yield less_is_better(table, part, ours_s, PLAIN, plain_s, "s")
 

@@ -60,7 +60,7 @@ class Sizes:
     kept_for_recovery_s: float = 35.0
 
 
-def measure_memory(profile: Profile, sizes: Sizes) -> dict[str, Any]:
+def measure_without_server(profile: Profile, sizes: Sizes) -> dict[str, Any]:
     """Measure the part of `UnitCosts` that needs no server."""
     whole = _fingerprinting(profile.with_changes(keep_boilerplate=True), sizes)[0]
     without, omitting = _fingerprinting(dataclasses.replace(profile, keep_boilerplate=False), sizes)
@@ -185,7 +185,7 @@ def _node_bytes(profile: Profile, count: int) -> float:
 
 
 def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
-    """Return the memory for opening a forest, calculated from two sizes: a constant, and bytes per node."""
+    """Return the memory for opening a forest as a constant plus bytes per node, fitted to two forests."""
     few, many = (in_new_process(_opening_bytes, profile, count) for count in sizes)
     slope = max(0.0, (many - few) / (sizes[1] - sizes[0]))
     return {"opening_bytes": max(0.0, many - slope * sizes[1]), "opening_bytes_a_node": slope}

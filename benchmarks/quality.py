@@ -158,7 +158,7 @@ def _joined(one: Detection, other: Detection | None) -> Detection:
     return dataclasses.replace(one, scores=[*one.scores, *other.scores], recalls_of_edited=recalls)
 
 
-_RESEMBLANCES = (None, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+_TABLE_RESEMBLANCES = (None, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def resemblance(_: Run) -> list[Counted]:
@@ -166,7 +166,7 @@ def resemblance(_: Run) -> list[Counted]:
     rows = []
     for name in (*articles.SETS, *articles.MORE):
         held, labels = articles.articles_of(name), articles.labels_of(name)
-        for needed in _RESEMBLANCES:
+        for needed in _TABLE_RESEMBLANCES:
             score = Score.of(detectors.clustered(held, DEFAULT.with_changes(resemblance=needed)), labels)
             kind = {
                 "resemblance": "default" if needed is None else f"{needed:.2f}",
@@ -179,14 +179,14 @@ def resemblance(_: Run) -> list[Counted]:
 
 THRESHOLDS = "thresholds"
 SHIFTED = "verified, by `--resemblance`"
-_RESEMBLANCES = (0.4, 0.5, 0.6, Agreement.resemblance, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+_CURVE_RESEMBLANCES = (0.4, 0.5, 0.6, Agreement.resemblance, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
 def thresholds(_: Run) -> list[Detection]:
     rows: list[Detection] = []
     for name in (*articles.SETS, *articles.MORE):
         tally, held = Tally(name), articles.articles_of(name)
-        for resemblance in _RESEMBLANCES:
+        for resemblance in _CURVE_RESEMBLANCES:
             found = detectors.clustered(held, VERIFIED.with_changes(resemblance=resemblance))
             tally.add(SHIFTED, found, threshold=resemblance)
         if name in articles.SETS:
@@ -223,7 +223,7 @@ def draw(curves: Sequence[Detection], path: Path) -> None:
             panel.set_title(f"{name}: {measure}")
             panel.set_ylim(0, 1.02)
             panel.grid(alpha=0.3)
-    figure.supxlabel("threshold (of verified: `--resemblance`); bands: 95% intervals")
+    figure.supxlabel("threshold (for `verified`: --resemblance); bands: 95% intervals")
     handles, names = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(names))
     figure.savefig(path)

@@ -19,7 +19,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.dedup import Dedup
 
 from benchmarks import server
-from benchmarks.measure import AGING, Sizes, measure_memory
+from benchmarks.measure import AGING, Sizes, measure_without_server
 from benchmarks.processes import in_new_process
 from benchmarks.results import ROOT, Cells, Result
 from benchmarks.server import Run
@@ -282,7 +282,7 @@ def unit_costs(run: Run) -> Sequence[Cost]:
 
 def measure(profile: Profile, connecting: Callable[[], Elasticsearch], sizes: Sizes) -> UnitCosts:
     """Measure the costs of a profile in a minute or two, in temporary indices."""
-    in_memory = measure_memory(profile, sizes)
+    in_memory = measure_without_server(profile, sizes)
     stored = measure_server(profile, in_memory["deciding"], connecting, sizes)
     return UnitCosts(profile=costs_key(profile), layout=NODES.name, **in_memory, server=stored)
 

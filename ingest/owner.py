@@ -86,14 +86,14 @@ class OwnerSettings:
         return None if self.retention is None else Aging.of(retention=self.retention)
 
     @property
-    def most_bytes(self) -> int:
+    def max_bytes(self) -> int:
         """The memory that nodes may use: by default, half of the memory available to this process."""
         return _available_bytes() // 2 if self.memory_bytes is None else self.memory_bytes
 
     @property
-    def most_followed_bytes(self) -> int:
-        """The memory that nodes may use in a standby: by default, half of `most_bytes`."""
-        return self.most_bytes // 2 if self.memory_bytes is None else self.memory_bytes
+    def max_standby_bytes(self) -> int:
+        """The memory that nodes may use in a standby: by default, half of `max_bytes`."""
+        return self.max_bytes // 2 if self.memory_bytes is None else self.memory_bytes
 
     def refuse_for_sidecar(self) -> None:
         """Raise `SettingError` if any setting is given: a sidecar that owns a forest has its own settings."""
@@ -140,7 +140,7 @@ class Owner(Closing):
         self._profile = profile
         self._address = address
         self._store: ElasticStore | None = None
-        self._following = Follower(client, forest=forest, memory_bytes=settings.most_followed_bytes)
+        self._following = Follower(client, forest=forest, memory_bytes=settings.max_standby_bytes)
         self._assigner = Assigner(
             profile,
             overrides=settings.overrides,
@@ -309,7 +309,7 @@ class Owner(Closing):
                 change_retention=settings.change_retention,
                 terms=LeaseTerms(wait_s=settings.wait_s, ttl_s=settings.lease_ttl_s, address=self._address),
                 lookup=settings.lookup,
-                memory_bytes=settings.most_bytes,
+                memory_bytes=settings.max_bytes,
                 followed=self._following,
             )
             self._claimed, self._is_new = {}, self._store.state.seq == 0

@@ -1,4 +1,4 @@
-"""`RemoteOwner`: lets a sidecar assign articles, through its `/v1/enrich`."""
+"""`RemoteOwner`: has a sidecar assign articles, through its `/v1/enrich`."""
 
 import base64
 import contextlib
@@ -30,9 +30,9 @@ from esdedup.sites import RawPage, site_fields
 
 _TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105
 PATIENCE_S = 120.0
-"""The default patience: a standby can start and replace a dead owner, which takes up to half a minute."""
+"""How long to retry by default; a standby takes up to half a minute to start and replace a dead owner."""
 
-# A batch takes about a second. If a sidecar hangs longer than this, another one has taken over the forest.
+# A batch takes about a second. After this timeout, another sidecar has taken over the forest.
 _ANSWER_S = 30.0
 # How many threads can send requests at the same time over pooled connections.
 _CONNECTIONS = 32
@@ -181,7 +181,7 @@ class RemoteOwner:
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> None:
-        """Let a sidecar assign articles; raises `SidecarError` if no sidecar does."""
+        """Have a sidecar assign articles; raises `SidecarError` if no sidecar does."""
         body = b"".join(self._lines(each) for each in articles)
         # `is_backfill` is the same for all articles of a call.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}
@@ -192,12 +192,12 @@ class RemoteOwner:
                 self._note(article, item)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SidecarError(
-                f"the sidecar's response has an unknown format ({error!r:.300}): use the same version",
+                f"the response has an unknown format ({error!r:.300}): use the sidecar's version of esdedup",
                 address=self._connection.address,
             ) from error
 
     def learn(self, texts: Iterable[RawPage], *, batch_size: int, on_learned: OnLearned) -> int:
-        """Let a sidecar learn from pages, batch by batch; return how many had not been seen before."""
+        """Have a sidecar learn from pages, batch by batch; return how many had not been seen before."""
         new = 0
         query = {name: self._query[name] for name in ("forest", "profile")}
         found = batches(texts, most=batch_size, size_of=lambda each: len(each.text))
@@ -244,7 +244,7 @@ class RemoteOwner:
                     address=self._connection.address,
                     status=problem["status"],
                 )
-            # Drop the sidecar's name for an article without an id: its position in the sidecar's request.
+            # The sidecar refers to an article without an id by its position in the request; drop that prefix.
             own = f"{article.name}: "
             reason = detail.partition(": ")[2] if article.id is None else detail.removeprefix(own)
             article.rejection = ArticleRejected(article.name, reason or detail)

@@ -1,5 +1,5 @@
 //! Divides a normalised text into sentences: the pieces between the characters that end sentences. Pieces without
-//! letters and digits are skipped.
+//! any letter or digit are skipped.
 
 use crate::characters::{ALNUM, FIRST_WIDE, HARD_END, Point};
 use crate::endings::stop_ends_sentence;

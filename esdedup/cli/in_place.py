@@ -33,7 +33,7 @@ def adopt(
     sidecar: Annotated[str | None, typer.Option(metavar="URL")] = None,
     sidecar_token: Annotated[
         str | None,
-        typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="The sidecar's token; prefer the environment."),
+        typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="Sidecar token; better set in the environment."),
     ] = None,
     json: options.Json = False,
     forest: options.FedForest,
@@ -171,7 +171,7 @@ def migrate(
             if swap:
                 migration.swap(dedup, wait_s=forest.wait_s, drop_edits=drop_edits, on_read=on_read)
     if swap:
-        say(f"{index} now belongs to {to}: feed that forest; only other indices may use {migration.forest}")
+        say(f"{index} now belongs to {to}: feed it with that forest, no longer with {migration.forest}")
     else:
         say(f"readers see no change yet: stop feeding {migration.forest}, and run this again with --swap")
     if migration.summary.failed:

@@ -132,7 +132,7 @@ class Explainer:
         return _ComparedText(text=page.text, site=page.site, signature=signature, is_todays=is_todays)
 
     def signature(self, text: str, site: str | None = None, *, is_whole: bool = False) -> Signatures | None:
-        """Return the signature of a raw text, ``(1,)``; None if it has no fingerprint."""
+        """Return the signature of a raw text, of shape ``(1,)``; None if it has no fingerprint."""
         passage_filter = None if is_whole else self._filter_of(site)
         found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
         if self._without is not None:
@@ -229,7 +229,7 @@ class Explainer:
 def compare_whole_texts(
     one: Signatures, other: Signatures, rules: Agreement, *, counted: tuple[Overlap, Overlap] | None = None
 ) -> WholeTextComparison:
-    """Compare two signatures, each ``(1,)``. `counted` are their overlaps in runs and in figures."""
+    """Compare two signatures, each of shape ``(1,)``. `counted` are their overlaps in runs and in figures."""
     compared = Comparison.of(one, other, rules)
     needed = float(compared.needed[0])
     runs, figures = counted or (None, None)

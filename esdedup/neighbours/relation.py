@@ -1,4 +1,4 @@
-"""The relation of a profile, which defines the signatures that are near each other and may share a tree."""
+"""The relation of a profile, which determines which signatures are near each other and may share a tree."""
 
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -20,8 +20,8 @@ Ints = npt.NDArray[np.int64]
 Representatives = npt.NDArray[np.uint64]
 
 Way = Literal["root", "member", "address"]
-"""How a text can join a tree through a near member, in the order of the crate's bits: it may join the root;
-it is nearly equal to the member, and resembles the root enough; or it is a later version of the member."""
+"""How a text joins a tree, in the order of the crate's bits: `root` if it agrees with a member and the root,
+`member` if it nearly equals a member and resembles the root, `address` if it is a later version of one."""
 
 
 class Relation:
@@ -57,7 +57,7 @@ class Relation:
         return self.core.ids(signatures.tobytes())
 
     def are_equal(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether two signatures, ``(1,)`` each, are equal in all compared fields."""
+        """Return whether two signatures, arrays of shape ``(1,)``, are equal in all compared fields."""
         return self.core.are_equal(one.tobytes(), other.tobytes())
 
     def signature_of(self, node_id: str) -> bytes | None:
@@ -65,7 +65,7 @@ class Relation:
         return from_hex([node_id]).astype(self.dtype).tobytes() if self._agreement is None else None
 
     def representatives(self, signatures: Signatures) -> Representatives:
-        """Return the representatives of texts: uint64 ``(n, s)``.
+        """Return the representatives of texts: uint64 ``(n, s)``, `s` per text.
 
         If two texts are near, a representative of one text is within `max_distance_bits` of a representative
         of the other, as measured by `distances_bits`.
@@ -87,7 +87,7 @@ class Relation:
         return np.where(is_far, np.uint8(WIDTH_BITS), distances)
 
     def indexed(self, signatures: Signatures) -> Bools:
-        """Return under which representatives each node is indexed: bool ``(n, s)``."""
+        """Return which representatives each node is indexed under: bool ``(n, s)``, `s` per text."""
         return np.ones((len(signatures), 1), bool) if self._agreement is None else are_indexed(signatures)
 
     def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
@@ -99,7 +99,7 @@ class Relation:
         return self.core.terms(signatures, layout, are_indexed)
 
     def search_terms(self, signature: Signatures, layout: Layout) -> list[str]:
-        """Return the distinct terms with which to search for the candidates of a signature, ``(1,)``.
+        """Return the distinct terms with which to search for the candidates of a signature of shape ``(1,)``.
 
         The terms of its simhashes come first, then the terms of its minhashes and its address.
         """
@@ -109,7 +109,7 @@ class Relation:
         return list(dict.fromkeys(itertools.chain(*map(layout.search_terms, simhashes), *own)))
 
     def have_common_key(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether two signatures, ``(1,)`` each, have a representative or an address in common."""
+        """Return whether two signatures, of shape ``(1,)``, have a representative or an address in common."""
         return self.core.have_common_key(one.tobytes(), other.tobytes())
 
     def joining(

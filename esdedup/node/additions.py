@@ -1,8 +1,8 @@
 """Additions to an embedded node: language analyzers, `GET /`, and the refusal of foreign requests.
 
 The Elasticsearch modules that answer `GET /` and register Lucene's language analyzers are not published, so
-this module does both. Elasticsearch would also execute a form that any web page posts
-(`POST /index/_close`), so an interceptor refuses requests from the pages of other sites.
+this module does both. Elasticsearch would also accept a form posted by any web page, such as
+one that sends `POST /index/_close`, so an interceptor refuses requests from the pages of other sites.
 """
 
 import json

@@ -43,7 +43,7 @@ PREFIX = "ESDEDUP_SIDECAR_"
 """Prefix of our environment variables."""
 _MB = 1024 * 1024
 SECRETS = ("token", "password", "api_key")
-"""Settings that may be read from a file, which the setting with the suffix ``_file`` names."""
+"""Secrets that may be read from the file given by the setting with the suffix ``_file``."""
 _CREDENTIALS = frozenset(("user", "password", "password_file", "api_key", "api_key_file"))
 # Shorter tokens are too easy to guess.
 _MIN_TOKEN_LENGTH = 16
@@ -216,7 +216,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
         """Return the sources of settings in order of precedence: options, environment, file."""
         config = {**env_settings(), **init_settings()}.get("config")
         if config is not None and not Path(config).is_file():
-            raise SettingError(f"there is no file {config}, which {_called('config')} names")
+            raise SettingError(f"{_called('config')}: there is no file {config}")
         others = {
             setting.name: given[0]
             for setting in settings_of(Settings)
@@ -247,7 +247,7 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
             raise ValueError(f"{_called('url')}: the addresses name several users; give one")
         plain = [urlunsplit(each._replace(netloc=each.netloc.rpartition("@")[2])) for each in addresses]
         found = {**given, "url": ",".join(plain)}
-        # The sidecar's own credentials take precedence over the user in an address, often meant for feeders.
+        # The sidecar's own credentials take precedence: feeders often share the address and its user.
         if users and not given.keys() & _CREDENTIALS:
             found["user"], found["password"] = map(unquote, users.pop())
         return found
@@ -268,9 +268,9 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
                 text = Path(path).read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-                raise ValueError(f"cannot read {path}, which {called} names: {reason}") from None
+                raise ValueError(f"{called}: cannot read {path}: {reason}") from None
             if not text:
-                raise ValueError(f"{path}, which {called} names, is empty")
+                raise ValueError(f"{called}: the file {path} is empty")
             read[name] = SecretStr(text)
         return read
 
@@ -310,7 +310,7 @@ def load(options: Mapping[str, Any]) -> Settings:
         raise SettingError("\n".join(_messages(error, options))) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingError(
-            f"the file that {_called('config')} names cannot be read, or is not TOML: {error}"
+            f"{_called('config')}: the file cannot be read, or is not TOML: {error}"
         ) from error
     if found := list(_contradictions(settings)):
         raise SettingError("\n".join(found))
@@ -347,7 +347,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     for name in ("ca_certs", "tls_cert_file", "tls_key_file", "overrides_file"):
         path = getattr(settings, name)
         if path is not None and not path.exists():
-            yield f"there is no file {path}, which {_called(name)} names"
+            yield f"{_called(name)}: there is no file {path}"
     for read in (lambda: settings.fingerprint_profile, lambda: fields_given(settings)):
         try:
             read()

@@ -1,4 +1,5 @@
 """Tests that use other programs besides the package, run by `make test-foreign`.
 
-They cover clients in other languages and of other versions, the documents' site and code, and embedded nodes.
+They cover clients in other languages and of other versions, the documentation site,
+code examples in the documentation, and embedded nodes.
 """

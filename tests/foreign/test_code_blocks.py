@@ -1,4 +1,4 @@
-"""Runs every block of code in README and the documents, except the blocks that `NOT_RUN` lists."""
+"""Runs every code block in README and the documentation, except the blocks that `NOT_RUN` lists."""
 
 import ast
 import itertools

@@ -1,4 +1,4 @@
-"""The site of the documents has no broken links, and loads nothing from other servers."""
+"""The documentation site has no broken links, and loads nothing from other servers."""
 
 import tomllib
 from pathlib import Path

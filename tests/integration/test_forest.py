@@ -63,7 +63,8 @@ def test_assignments_stay_correct_after_a_failed_write(
     def between(request: Sent, send: Send) -> Answer:
         if not fails or request.operation != "_bulk":
             return send()
-        # The request writes the state and two nodes; a log stores all three in one document.
+        # The request writes the state and two nodes. With lookup in memory, the forest has a log, which
+        # stores all three in one document.
         assert len(request.items) == (1 if lookup["lookup"] == "memory" else 3)
         if written:
             send(b"".join(request.items[:written]))

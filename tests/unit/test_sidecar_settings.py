@@ -143,11 +143,11 @@ def test_lists_and_sizes_are_parsed(loaded: Load) -> None:
         ({"host": "news.example"}, "there is no token"),
         ({"host": "::"}, "there is no token"),
         ({"tls_cert_file": "x"}, "--tls-key-file (ESDEDUP_SIDECAR_TLS_KEY_FILE) go together"),
-        ({"tls_cert_file": "x", "tls_key_file": "y"}, "there is no file x, which --tls-cert-file"),
+        ({"tls_cert_file": "x", "tls_key_file": "y"}, "_TLS_CERT_FILE): there is no file x"),
         ({"token": "a" * 16, "token_file": "x"}, "ESDEDUP_SIDECAR_TOKEN and --token-file ("),
         (
             {"token_file": "/nowhere"},
-            "cannot read /nowhere, which --token-file (ESDEDUP_SIDECAR_TOKEN_FILE) names",
+            "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE): cannot read /nowhere: No such file",
         ),
         ({"token_file": "/dev/null"}, "is empty"),
         ({"user": "x"}, "give a user and a password"),
@@ -158,7 +158,7 @@ def test_lists_and_sizes_are_parsed(loaded: Load) -> None:
         ({"url": f"http://a:{SECRET}@x:1,http://b:{SECRET}@y:1"}, "the addresses name several users"),
         ({"url": f"http://a:{SECRET}@[x"}, "an address must look like https://localhost:9200"),
         ({"url": f"http://a:{SECRET}@x\u2100y"}, "an address must look like https://localhost:9200"),
-        ({"config": "/nowhere"}, "there is no file /nowhere, which --config (ESDEDUP_SIDECAR_CONFIG) names"),
+        ({"config": "/nowhere"}, "--config (ESDEDUP_SIDECAR_CONFIG): there is no file /nowhere"),
     ],
 )
 def test_a_refused_setting_names_option_variable_and_remedy(
@@ -202,7 +202,7 @@ def test_unknown_names_are_refused_with_a_suggestion(loaded: Load) -> None:
 
 def test_a_file_in_another_encoding_is_refused(loaded: Load, tmp_path: Path) -> None:
     (tmp_path / "sidecar.toml").write_bytes("forest = 'größe'".encode("latin-1"))
-    with pytest.raises(SettingError, match=r"names cannot be read, or is not TOML: .*utf-8"):
+    with pytest.raises(SettingError, match=r"the file cannot be read, or is not TOML: .*utf-8"):
         loaded({"config": str(tmp_path / "sidecar.toml")})
 
 

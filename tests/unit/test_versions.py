@@ -39,7 +39,7 @@ def joined(*args: Any, **named: Any) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_updated_page_stays_one_story(seed: int) -> None:
-    """At least 30 % of the first version must be left."""
+    """A version joins only if it still contains at least 30 % of the first version."""
     story = words(1_000, seed)
     # Each version replaces 50 of 300 words.
     versions = [story[at : at + 300] for at in range(0, 400, 50)]
@@ -76,14 +76,14 @@ def test_different_figures_do_not_separate_versions() -> None:
 
 
 def test_a_story_outlives_its_expired_versions() -> None:
-    """A later version with the same root must still be live."""
+    """It does so as long as a later version with the same root is still live."""
     story = words(1_000, 2)
     versions = [story[at : at + 300] for at in (0, 100, 180, 200)]
     assert joined(versions, [PAGE] * 4, days=[0, 0, 4, 8]) == [0] * 4
 
 
 def test_an_error_page_does_not_end_a_story() -> None:
-    """The story needs four versions before the error page; one suffices if the page is under half as long."""
+    """Four versions must precede the error page, or one if the page is less than half a version long."""
     story = words(1_000, 2)
     versions = [story[at : at + 300] for at in range(0, 240, 40)]
     for length, needed in ((160, 4), (140, 1)):

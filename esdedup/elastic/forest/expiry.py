@@ -117,7 +117,7 @@ def _as_logged(index: ForestIndex) -> Living:
 
 
 def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> Iterator[Expired]:
-    """Delete the expired documents of a log, after appending the nodes in them that are still live."""
+    """Delete expired documents of a log, after appending the nodes in them that later documents kept live."""
     done = Expired()
     for hits, kept, gone in _expired_logs(writer.index, live_since_ms, living):
         if kept:
@@ -131,7 +131,7 @@ def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> It
 def _expired_logs(
     index: ForestIndex, live_since_ms: int, living: Living
 ) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
-    """Yield expired documents of a log, the nodes in them that are still live, and counts of the rest."""
+    """Yield expired documents, the nodes in them that later documents kept live, and counts of the rest."""
     relation = index.relation
     for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
         for hits in chunks(page, _LOGS_AT_ONCE):

@@ -95,7 +95,7 @@ class RawPage(NamedTuple):
 
     text: str
     site: str | None = None
-    # The name of the article on its site: the path of the article's address or, without a path, the id.
+    # The id of the article on its site: the path of the article's address or, without a path, its `_id`.
     article: str | None = None
     # The bits by which versions are recognised (`Provenance.origin`); 0 if they are not needed.
     origin: int = 0

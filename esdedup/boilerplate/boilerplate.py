@@ -99,7 +99,7 @@ class Boilerplate(Learner):
             content_hashes: The content hashes of the pages, uint64 ``(text_count,)``.
             overrides: Take precedence over learned boilerplate.
             sites: The sites of the pages. Successive calls can share one iterator.
-            articles: The names of the articles on their sites. The page of an article may change.
+            articles: The ids of the articles on their sites. An article may have several pages, its versions.
             titles: The titles of the pages. Pages with equal titles are versions of an article.
         """
         left_out = self.filter_columns(

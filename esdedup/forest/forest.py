@@ -42,7 +42,7 @@ def begin(
     """Begin a batch; return a filter that omits boilerplate from its pages, in order, and learns from them.
 
     Boilerplate learned from a batch is discarded unless `decide` or `Store.learn` is called. `sites`,
-    `articles` (the articles' names on their sites) and `titles` are in the order of the pages. Overrides take
+    `articles` (the articles' ids on their sites) and `titles` are in the order of the pages. Overrides take
     precedence.
     """
     store.begin()

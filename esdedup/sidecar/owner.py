@@ -84,9 +84,9 @@ class OwnerThread:
     def assigning(
         self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Return `Batcher.assigning` if this process owns the forest; errors of `Owner.decide` may be raised.
+        """Return the context manager of `Batcher.assigning`; raise `Refused` if this is not the owner.
 
-        After an error, some articles may have been assigned; if sent again, they get the same roots.
+        Entering or leaving it may raise errors of `Owner.decide`. Articles sent again get the same roots.
         """
         self.ownership.require()
         return self._batcher.assigning(articles, caller)
@@ -174,7 +174,7 @@ class OwnerThread:
         except EsdedupError as error:
             self._note_ownership(error)
             if isinstance(error, IndexNotReady):
-                # This error concerns the forest's index; clients would take 409 for a version conflict.
+                # The forest's own index is not ready. Clients would take the usual 409 for a conflict.
                 raise Refused(str(error), status=503, kind="forest_not_usable") from error
             raise
 

@@ -116,7 +116,7 @@ class StopWords:
         """
         self._words = frozenset(map(normal_form, words))
         if not self._words:
-            raise SettingError("there are no stop words: leave them out")
+            raise SettingError("the list of stop words is empty: pass the weighting itself")
         self.weighting = weighting
         """The weights of all other words."""
 

@@ -28,8 +28,8 @@ _UNUSED = ("HTTPValidationError", "ValidationError")
 
 # Parameters that were removed, and their replacements. Ignoring them would silently return a different list.
 _REMOVED = {
-    "counting": "sorts by count compare whole clusters",
-    "only": "min_similar=1 shows only rows with similar articles, sort=similar-asc begins with all others",
+    "counting": "leave it out; sorts by count now always compare whole clusters",
+    "only": "min_similar=1 hides rows without similar articles; sort=similar-asc lists them first",
 }
 
 # Prefix of paths without the parameter `page`: their responses begin with the first row, or at `after`.
@@ -101,7 +101,7 @@ async def _check_parameters(request: Request) -> None:
     known = [each["name"] for each in operation.get("parameters", [])]
     for name in given:
         if name not in known:
-            raise SettingError(f"there is no parameter {name!r}; there are {', '.join(known) or 'none'}")
+            raise SettingError(f"unknown parameter {name!r}; this path takes {', '.join(known) or 'none'}")
 
 
 def _correct(description: dict[str, Any]) -> None:

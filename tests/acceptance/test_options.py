@@ -176,7 +176,7 @@ def test_invalid_options_are_refused_with_a_reason(
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
-def test_refusals_of_an_index_suggest_setup(
+def test_commands_on_an_index_without_setup_suggest_setup(
     online: Run, es: Elasticsearch, index_name: Names, arguments: list[str], message: str
 ) -> None:
     index = index_name("plain")

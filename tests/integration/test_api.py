@@ -205,7 +205,7 @@ def test_errors_are_problem_details(elasticsearch_url: str, ask: Ask) -> None:
         assert problem["title"]
         assert problem["detail"]
     unknown = ask(f"{PREFIX}/timeline", "id=1&fbclid=1").json
-    assert unknown["detail"] == "there is no parameter 'fbclid'; there are id, index"
+    assert unknown["detail"] == "unknown parameter 'fbclid'; this path takes id, index"
     # Pages and feeds ignore parameters, such as fbclid, that are added when an address is shared.
     for path in ("/", "/feed.rss", f"{PREFIX}/docs"):
         assert ask(path, "fbclid=1").status == 200

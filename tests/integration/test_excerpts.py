@@ -1,4 +1,4 @@
-"""The counts and links of excerpts that readers return equal values computed from all documents."""
+"""Readers return the same excerpt counts and links as a brute-force computation over all documents."""
 
 import dataclasses
 from collections import defaultdict
@@ -66,7 +66,10 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
 
 
 def whole_of(corpus: Corpus, root: str) -> str | None:
-    """Return the root that `root` is a part of, from its own link, if any, or the oldest link to `root`."""
+    """Return the root that `root` is a part of.
+
+    This is its own `part_of`, otherwise the root of the oldest article whose `has_part` is `root`.
+    """
     articles = corpus.clusters[root].values()
     later = {
         article_id: article
@@ -255,5 +258,6 @@ def test_excerpts_need_no_additional_request(corpus: Corpus, es: Elasticsearch) 
     part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
     searches: list[Search] = []
     execute(es, noting(versions(Scope(), corpus.index, part), searches))
-    # Search for the article; then for its versions, excerpts, titles of short texts and the quoted story.
+    # The first request searches for the article; the second, for its versions, its excerpts, the titles by
+    # which placeholders are recognised, and the story that it quotes.
     assert [len(each.bodies) for each in searches] == [1, 4]

@@ -139,7 +139,7 @@ def test_sorting_by_sources_reads_until_the_order_is_proven(corpus: Corpus, es: 
     assert not page.order_exact
 
 
-def test_few_roots_prove_the_order_of_single_articles(
+def test_source_order_of_single_article_clusters_needs_few_roots(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
     index = index_name("single")
@@ -285,7 +285,7 @@ def test_relevance_follows_the_best_match_of_each_cluster(
 @pytest.mark.parametrize(
     "options", [{"sort": "similar-desc"}, {"sort": "relevance", "query": {"match_all": {}}}]
 )
-def test_sorts_with_numbered_pages_end_at_the_limit(
+def test_lists_by_count_or_relevance_end_at_the_limit(
     corpus: Corpus, read: Read, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     whole = read("list", corpus.index, size=20, **options)
@@ -303,7 +303,7 @@ def test_sorts_with_numbered_pages_end_at_the_limit(
 @pytest.mark.parametrize(
     "query", [{"match": {"title": "red blue"}}, {"bool": {"filter": {"term": {"source": "A"}}}}]
 )
-def test_clusters_on_one_shard_are_counted_without_their_roots(
+def test_colocated_clusters_are_counted_by_sampling(
     corpus: Corpus, es: Elasticsearch, query: Document
 ) -> None:
     sent: list[Search] = []
@@ -313,11 +313,11 @@ def test_clusters_on_one_shard_are_counted_without_their_roots(
         {hit["_source"]["dedup"]["root"] for hit in hits if "dedup" in hit["_source"]}
     )
     # Only requests for exact counts have `terminate_after`.
-    exact = [body["aggs"] for request in sent for body in request.bodies if "terminate_after" in body]
-    by_name = [UNREAD in each for each in exact]
-    # The first response reports the number of shards of a single index.
-    ranks, is_apart = "match" in query, corpus.is_routed or corpus.index.startswith("test-lists-1-")
-    assert by_name == ([False] if is_apart else [False, True] if ranks else [True])
+    by_root = [UNREAD in body["aggs"] for each in sent for body in each.bodies if "terminate_after" in body]
+    # Only the first response shows whether the index has one shard. A search for words is counted by sampling
+    # with the first request, and again by root if there are several shards; a filter is counted afterwards.
+    ranks, is_colocated = "match" in query, corpus.is_routed or corpus.index.startswith("test-lists-1-")
+    assert by_root == ([False] if is_colocated else [False, True] if ranks else [True])
 
 
 def test_the_sources_of_an_index_are_listed(corpus: Corpus, read: Read) -> None:

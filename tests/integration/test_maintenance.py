@@ -61,7 +61,7 @@ def test_a_sound_forest_has_no_violations(es: Elasticsearch, unchanged: tuple[st
 
 
 @pytest.mark.parametrize("lookup", ["search"])
-def test_a_missing_state_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_a_missing_state_is_derived_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = ForestIndex.find(es, forest).status().state
     es.delete(index=forest, id=STATE_ID, refresh=True)
@@ -145,7 +145,7 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
 
 def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: Names) -> None:
     own, forest = index_name("articles"), index_name("forest")
-    # With a log, the state would be read from the log, so the test could not change it.
+    # With `lookup="memory"`, the forest is a log that also holds the state, so the test could not change it.
     with Dedup(es, forest=forest, lookup="search") as dedup:
         dedup.setup(own)
         feed(es, dedup, own, ARTICLES[:60])

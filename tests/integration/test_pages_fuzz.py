@@ -62,7 +62,7 @@ def unit(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def index(es: Elasticsearch, unit: str) -> Iterator[str]:
-    """An index of articles whose times have milliseconds, or nanoseconds."""
+    """An index of articles whose times have millisecond or nanosecond precision."""
     index = f"test-fuzz-articles-{secrets.token_hex(4)}"
     forest = forest_of(index)
     mappings = article_index(Fields())["mappings"]

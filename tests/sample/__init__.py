@@ -3,7 +3,7 @@
 Every story is written from a grammar (`stories`), edited when it is reprinted (`reprints`), and spread
 over outlets and weeks (here). All facts, people, companies, places and media are invented.
 
-``python -m tests.sample`` writes the articles that the package contains.
+``python -m tests.sample`` writes the sample articles that are shipped in the package `esdedup`.
 """
 
 import dataclasses

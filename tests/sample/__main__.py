@@ -1,4 +1,4 @@
-"""Writes the corpus that the package contains: ``python -m tests.sample``."""
+"""Writes the corpus that is shipped in the package `esdedup`: ``python -m tests.sample``."""
 
 import json
 import lzma

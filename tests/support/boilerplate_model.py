@@ -388,9 +388,9 @@ class BoilerplateModel:
         return page >= self.former_from
 
 
-def article_of(name: str | None, content_hash: int) -> int:
-    """Return the number of an article; a page without a name is a separate article."""
-    return max(1, content_hash % 2**32 if name is None else murmur64(name.encode()) >> 32)
+def article_of(article_id: str | None, content_hash: int) -> int:
+    """Return the number of an article; a page without an article id is a separate article."""
+    return max(1, content_hash % 2**32 if article_id is None else murmur64(article_id.encode()) >> 32)
 
 
 def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:

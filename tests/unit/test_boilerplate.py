@@ -200,7 +200,7 @@ def test_changes_with_larger_blocks_are_read() -> None:
 
 
 def test_common_rows_of_tables_are_kept() -> None:
-    """Rows are left out if the rest of their page is boilerplate, since a footer may contain a number."""
+    """On a page of mainly other text, learned rows are omitted, since they may be part of a footer."""
     rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
@@ -232,8 +232,8 @@ def test_a_reprint_is_never_learned_as_boilerplate() -> None:
         assert not any(filtered(learning, [(page + 1, text[page % 2 :], None, None)]))
 
 
-def names(count: int) -> list[str]:
-    """Return names of articles that set different bits, so that the articles are counted exactly."""
+def article_ids(count: int) -> list[str]:
+    """Return ids of articles that set different bits, so that the articles are counted exactly."""
     by_bit = {article_of(str(each), 0) % 32: str(each) for each in range(999)}
     return [by_bit[bit] for bit in range(count)]
 
@@ -303,7 +303,7 @@ def test_older_items_of_a_rolling_list_are_filtered(
 
 def test_long_boilerplate_of_a_site_is_learned() -> None:
     """The longest passages tell contexts apart, but here all pages of the site share them."""
-    articles = names(30)
+    articles = article_ids(30)
     others: list[Page] = [(1_000 + at, [prose(9_000 + at, 90)], "a.example", str(at)) for at in range(64)]
     # A page with too little contiguous text of its own may be a new version of another page, unless its site
     # is new and all pages of the site have so little text.
@@ -327,7 +327,7 @@ def test_pages_of_new_sites_count_before_their_block_ends() -> None:
     stream: list[Page] = [
         (at, [prose(100 + text, letters), *LEGAL], "a.example", article)
         for at, (article, text, letters) in enumerate(
-            zip(names(6), (1, 2, 3, 4, 5, 3), (60, 60, 60, 60, 700, 60), strict=True), 1
+            zip(article_ids(6), (1, 2, 3, 4, 5, 3), (60, 60, 60, 60, 700, 60), strict=True), 1
         )
     ]
     # Versions at several addresses, with a different passage changed in each.
@@ -347,7 +347,7 @@ def test_pages_of_new_sites_count_before_their_block_ends() -> None:
 def test_rarer_boilerplate_needs_more_pages_to_be_learned(pages_apart: int, expected: int | None) -> None:
     stream: list[Page] = [
         (at, own if at % pages_apart else [*own, *LEGAL], "a.example", each)
-        for at, each in enumerate(names(13) * 8, pages_apart)
+        for at, each in enumerate(article_ids(13) * 8, pages_apart)
         for own in [[prose(1_000 + 5 * at + n, 60) for n in range(5)]]
     ]
     assert first_learned(stream, LEGAL[0]) == expected
@@ -366,7 +366,7 @@ def test_a_story_repeated_by_a_platform_is_not_boilerplate() -> None:
     """The platform repeats one story among other articles, with a different last line each time."""
     story = [prose(number, 100) for number in range(1, 7)]
     stream: list[Page] = []
-    for at, article in enumerate(names(30), 1):
+    for at, article in enumerate(article_ids(30), 1):
         stream.append((at, [*story, prose(1_000 + at, 20)], "platform.example", article))
         others = [prose(10_000 + 10 * at + number, 90) for number in range(6)]
         stream += [
@@ -376,10 +376,10 @@ def test_a_story_repeated_by_a_platform_is_not_boilerplate() -> None:
 
 
 def test_versions_of_an_article_are_one_context() -> None:
-    """A summary above changing entries is learned from different articles, but not from one ticker."""
+    """A summary above changing entries is learned from different articles, but not from one live blog."""
     summary = prose(1, 150)
     entries = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
-    for articles, expected in ((["ticker"] * 20, None), (names(20), 2)):
+    for articles, expected in ((["live-blog"] * 20, None), (article_ids(20), 2)):
         stream: list[Page] = [
             (at + 1, [summary, *own], "a.example", article)
             for at, (own, article) in enumerate(zip(entries, articles, strict=True))
@@ -387,7 +387,7 @@ def test_versions_of_an_article_are_one_context() -> None:
         assert first_learned(stream, summary) == expected
 
 
-def test_versions_of_an_unnamed_article_are_not_learned() -> None:
+def test_versions_of_an_article_without_id_are_not_learned() -> None:
     """In each version, a third of the sentences is new and longer; other articles arrive in between."""
     story = [prose(number, 200 - number) for number in range(1, 31)]
     for site in (None, "a.example"):
@@ -420,7 +420,7 @@ def test_a_quotation_on_many_sites_is_not_boilerplate() -> None:
     for sites, expected in ((range(20), None), ([at % 2 for at in range(20)], 4), ([0] * 20, 2)):
         stream: list[Page] = [
             (at + 1, [quotation, *own], f"{site}.example", article)
-            for at, (own, site, article) in enumerate(zip(reports, sites, names(20), strict=True))
+            for at, (own, site, article) in enumerate(zip(reports, sites, article_ids(20), strict=True))
         ]
         assert first_learned(stream, quotation) == expected
 
@@ -444,7 +444,7 @@ def test_boilerplate_of_one_site_is_kept_on_others(learned_at: str | None) -> No
 def test_a_notice_that_fills_its_pages_is_learned() -> None:
     """The pages have no other text, so no page is a context for the notice."""
     notice = prose(1, 80)
-    stream: list[Page] = [(at, [notice], "a.example", each) for at, each in enumerate(names(30), 1)]
+    stream: list[Page] = [(at, [notice], "a.example", each) for at, each in enumerate(article_ids(30), 1)]
     assert first_learned(stream, notice) == 21
 
 
@@ -467,7 +467,7 @@ def test_both_ends_of_a_long_page_are_learned() -> None:
 
 @pytest.mark.slow
 def test_pages_without_new_passages_are_also_forgotten() -> None:
-    """The ids of such pages may differ, for example, because a short line shows the number of views."""
+    """A changing short line, such as a number of views, gives each of these pages another content hash."""
     boilerplate = Boilerplate(period_records=10_000)
     known = [POOL[1], POOL[3]]
     batch = 1_000

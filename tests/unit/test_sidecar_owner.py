@@ -317,7 +317,7 @@ async def test_the_next_batch_is_assigned_while_one_is_written() -> None:
 
 async def test_expiry_does_not_delay_batches() -> None:
     forest = Forest(steps=10**9)
-    # Each step of the expiry takes longer than everything between two jobs of the thread.
+    # Each step of the expiry takes longer than the event loop needs between two jobs of the thread.
     forest.on_expire = lambda: time.sleep(0.005)
     async with owning(forest) as feeding:
         await until(lambda: forest.expired > 10)

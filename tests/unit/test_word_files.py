@@ -54,7 +54,7 @@ def test_files_without_words_are_refused(write: Write) -> None:
             with_words(KEYWORDS, stop_words=path)
     with pytest.raises(SettingError, match="leave it out"):
         Dictionary.of_words([])
-    with pytest.raises(SettingError, match="leave them out"):
+    with pytest.raises(SettingError, match="the list of stop words is empty"):
         StopWords([])
 
 

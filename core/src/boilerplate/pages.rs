@@ -89,15 +89,15 @@ pub fn hash_of_title(title: &[u8]) -> u64 {
     if units.sum::<usize>() < TITLE_UNITS { 0 } else { word(&murmur128(title)[..8]).max(1) }
 }
 
-/// Returns the origin of a page, given the names of its site and article, if known. A page without the name of an
-/// article is treated as a separate article.
+/// Returns the origin of a page, given the name of its site and the id of its article, if known. A page without
+/// an article id is treated as a separate article.
 pub fn origin_of(site: Option<&[u8]>, article: Option<&[u8]>, content_hash: u64) -> Origin {
     let site = site.map_or(0, short_hash);
     let article = article.map_or_else(|| (content_hash as u32).max(1), short_hash);
     Origin { site, article, number: 0 }
 }
 
-/// Returns the hash of a name. It is never 0, which means no name.
+/// Returns the hash of a site's name or of an article's id. It is never 0, which means that it is unknown.
 fn short_hash(name: &[u8]) -> u32 {
     mark_of(word(&murmur128(name)[..8]))
 }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn page_without_article_name_is_a_separate_article() {
+    fn page_without_article_id_is_a_separate_article() {
         assert_eq!(origin_of(None, None, 7 << 32), Origin { site: 0, article: 1, number: 0 });
         assert_eq!(origin_of(None, None, 7 << 32 | 9).article, 9);
     }

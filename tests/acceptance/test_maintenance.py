@@ -199,7 +199,7 @@ def test_show_refuses_invalid_arguments(online: Run, es: Elasticsearch, stored: 
     index, forest = stored
     for options, code, message in [
         ((), 2, "--id, --fingerprint and --root"),
-        (("--id", "a", "--root", "b"), 2, "give one of"),
+        (("--id", "a", "--root", "b"), 2, "exactly one of"),
         (("--id", "a", "--size", "3"), 2, "require --fingerprint"),
         (("--id", "nope"), 1, "no article 'nope'"),
         (("--root", "nope"), 1, "no article in"),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from importlib import resources
 from typing import Any
 
-from esdedup.elastic.meta import ORDERED, is_mapped, mapping_of, meta_of, meta_with_fields, saved_fields
+from esdedup.elastic.meta import WITHOUT_WORDS, is_mapped, mapping_of, meta_of, meta_with_fields, saved_fields
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields
 
@@ -54,8 +54,6 @@ def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
 
 # Elasticsearch refuses terms of more than 32,766 bytes; a character has at most 4 bytes.
 _MAX_KEYWORD_CHARACTERS = 8_191
-# Types of fields in which words cannot be searched.
-_WITHOUT_WORDS = ORDERED | {"boolean", "ip", "binary", "scaled_float"}
 # Types of fields whose values are objects; from a field such as the source, esdedup needs a single value.
 _OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
 _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
@@ -192,7 +190,7 @@ def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> 
             kind = found.get("type", "object" if "properties" in found else None)
             # Objects that are not enabled are stored unparsed.
             is_object = kind in _OBJECTS and found.get("enabled") is not False
-            if is_object or (name in words and kind in _WITHOUT_WORDS):
+            if is_object or (name in words and kind in WITHOUT_WORDS):
                 expected = "text" if name in words else "a single value"
                 raise IndexNotReady(
                     f"the field {name!r} of the index {index!r} has the type {kind}, but must be {expected}: "

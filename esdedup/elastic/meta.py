@@ -9,9 +9,10 @@ from esdedup.errors import IndexNotReady
 from esdedup.fields import EditorialFields, Fields, editorial
 from esdedup.times import DEFAULT_FORMAT
 
-DATES = frozenset({"date", "date_nanos"})
-NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double"})
-ORDERED = DATES | NUMBERS
+_DATES = frozenset({"date", "date_nanos"})
+_NUMBERS = frozenset({"byte", "short", "integer", "long", "unsigned_long", "half_float", "float", "double"})
+WITHOUT_WORDS = _DATES | _NUMBERS | {"boolean", "ip", "binary", "scaled_float"}
+"""Types of fields in which words cannot be searched."""
 
 
 def meta_of(mapping: dict[str, Any]) -> dict[str, Any]:
@@ -102,8 +103,8 @@ def require_saved(index: str, mapping: dict[str, Any], given: Fields | None) -> 
 def _with_format(fields: Fields, *mappings: dict[str, Any]) -> Fields:
     """Return the fields with the date formats that the mappings accept; numbers are milliseconds."""
     found = [each.get("runtime", {}).get(fields.time) or mapping_of(each, fields.time) for each in mappings]
-    formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in DATES]
-    formats += ["epoch_millis"] * any(each.get("type") in NUMBERS for each in found)
+    formats = [each.get("format", DEFAULT_FORMAT) for each in found if each.get("type") in _DATES]
+    formats += ["epoch_millis"] * any(each.get("type") in _NUMBERS for each in found)
     return dataclasses.replace(fields, time_format="||".join(dict.fromkeys(formats)) or None)
 
 

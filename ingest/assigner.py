@@ -81,7 +81,7 @@ class Assigner:
         self, profile: Profile, *, overrides: Overrides, most_plausible_leaves: int, threads: int = 1
     ) -> None:
         self._fingerprinter = Fingerprinter(profile, threads=threads)
-        self._profile = profile
+        self._profile, self._label = profile, profile.label
         self._overrides = overrides
         self._dates = DateCheck()
         # Counts only the leaves that this process adds, so it needs no request.
@@ -145,7 +145,7 @@ class Assigner:
                 f"{leaves:,}",
             )
         self._watch(articles, assignments, fingerprints.alphanumerics.tolist())
-        label = self._profile.label
+        label = self._label
         # Strict, because a column that is too short would silently drop articles.
         for article, assignment, fields, alphanumerics, letters, is_cut, fault in zip(
             articles,

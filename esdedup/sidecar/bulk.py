@@ -99,18 +99,16 @@ class BulkRoute(Proxy):
 
     async def _log_rejected(self, items: Sequence[bulk_request.BulkItem]) -> None:
         """Log articles that get no root, and mark them to be forwarded if `passes_rejected`."""
-        count = 0
-        for at, item in enumerate(items):
-            if at % _LOGGED_AT_ONCE == 0:
+        rejected = [(each, each.rejection) for each in items if each.rejection is not None]
+        for at, (item, rejection) in enumerate(rejected):
+            if at % _LOGGED_AT_ONCE == _LOGGED_AT_ONCE - 1:
                 await asyncio.sleep(0)
-            if item.rejection is not None:
-                count += 1
-                if count <= _MOST_LOGGED:
-                    log.warning("an article gets no root: %s", item.rejection.reason)
-                if self.passes_rejected:
-                    item.pass_on()
-        if count > _MOST_LOGGED:
-            log.warning("%d more articles of this request get no root", count - _MOST_LOGGED)
+            if at < _MOST_LOGGED:
+                log.warning("an article gets no root: %s", rejection.reason)
+            if self.passes_rejected:
+                item.pass_on()
+        if len(rejected) > _MOST_LOGGED:
+            log.warning("%d more articles of this request get no root", len(rejected) - _MOST_LOGGED)
 
     async def _with_refused(
         self, scope: Scope, body: bytes, refused: Mapping[int, dict[str, Any]], *, count: int, came_s: float

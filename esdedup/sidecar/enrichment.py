@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
-from typing import Literal, Self
+from typing import Literal
 
 from starlette.types import Scope
 
@@ -40,7 +40,7 @@ Target = WritableIndex | IndexNotReady | None
 """A set-up index; the reason if it cannot be written to; None for an index that was not set up."""
 
 
-class Indices:
+class Indices(AbstractAsyncContextManager["Indices"]):
     """Looks up which indices are set up, with `Articles.find` in threads; results are cached briefly."""
 
     def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
@@ -48,9 +48,6 @@ class Indices:
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esdedup-indices")
         # Indices that are cached or being looked up.
         self._known: dict[str, asyncio.Future[Target]] = {}
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         """Stop the threads, without waiting for unanswered requests to Elasticsearch."""
@@ -64,7 +61,7 @@ class Indices:
             raise Refused(reason, kind="too_many_indices")
         return dict(zip(unique, await asyncio.gather(*map(self._find_one, unique)), strict=True))
 
-    async def _find_one(self, name: str) -> Target:
+    def _find_one(self, name: str) -> asyncio.Future[Target]:
         if name not in self._known:
             if len(self._known) >= _MOST_CACHED:
                 self._known.clear()
@@ -72,7 +69,7 @@ class Indices:
             pending = self._known[name] = loop.run_in_executor(self._threads, self._look_up, name)
             pending.add_done_callback(lambda _: self._expire(name, pending))
         # Concurrent requests for the same name wait for the same look-up.
-        return await asyncio.shield(self._known[name])
+        return asyncio.shield(self._known[name])
 
     def _expire(self, name: str, answer: asyncio.Future[Target]) -> None:
         """Remove an error from the cache immediately, since it may be transient, and other results later."""
@@ -142,7 +139,7 @@ class Enrichment:
             return
         now_ms = int(time.time() * 1000)
         for at, item in enumerate(possible):
-            if at % _READ_AT_ONCE == 0:
+            if at % _READ_AT_ONCE == _READ_AT_ONCE - 1:
                 await asyncio.sleep(0)
             target = unset if item.index is None else targets.get(item.index)
             if isinstance(target, Rejection):

@@ -35,6 +35,8 @@ class ForestWriter(Closing):
         self.index = index
         self.lease = Lease(index.client, forest=index.name, terms=terms)
         self._thread = SerialThread("esdedup-writer")
+        # The last write that was begun; None if an exception from a signal handler has lost its future.
+        self._last: Future[None] | None = None
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
         # Why the last write failed. Further writes raise this error until `forget_failure`.
@@ -135,7 +137,9 @@ class ForestWriter(Closing):
                 self.failure = error
                 raise
 
-        return self._thread.begin(write)
+        self._last = None
+        self._last = self._thread.begin(write)
+        return self._last
 
     def begin_log(self) -> int:
         """Begin a new document of the log, and return its number."""
@@ -158,8 +162,9 @@ class ForestWriter(Closing):
     def settle(self) -> None:
         """Wait until no write is in progress, without raising the error of a failed write."""
         refuse_inherited(self.index.client)
-        # Wait for an empty job, since an exception from a signal handler may have lost the future of a write.
-        self._thread.begin(lambda: None).result()
+        if self._last is None or not self._last.done():
+            # The future may have been lost, so wait for an empty job.
+            self._thread.begin(lambda: None).result()
 
     def forget_failure(self) -> None:
         """Allow writes again after a failure."""

@@ -169,22 +169,6 @@ def stored_document(index: str, document_id: str) -> Requests[dict[str, Any] | N
     return found
 
 
-def clock_ms() -> Requests[int]:
-    """Return the time in milliseconds since 1970."""
-    now_ms: int = yield ReadClock()
-    return now_ms
-
-
-def recall(index: str, body: Query) -> Requests[Any]:
-    """Return the cached response to a search, or None."""
-    return (yield Recall(index=index, body=body))
-
-
-def keep(index: str, body: Query, answer: Any) -> Requests[None]:
-    """Cache the response to a search for a few seconds."""
-    yield Keep(index=index, body=body, answer=answer)
-
-
 def answered(
     operation: Requests[_Result], answer: Callable[[Request], Generator[_Sent, Any, Any]]
 ) -> Generator[_Sent, Any, _Result]:
@@ -223,10 +207,10 @@ def carrying(operation: Requests[_Result], index: str, *bodies: Query) -> Reques
 
 def recent(index: str, body: Query) -> Requests[Any]:
     """Return the response to a search, from the cache if possible."""
-    answer = yield from recall(index, body)
+    answer = yield Recall(index=index, body=body)
     if answer is None:
         (answer,) = yield from search(index, body)
-        yield from keep(index, body, answer)
+        yield Keep(index=index, body=body, answer=answer)
     return answer
 
 

@@ -10,10 +10,10 @@ from esdedup.elastic.forest.stored import EDITS_SUFFIX, Document, unchanged
 from esdedup.elastic.pages import Hits, first_page, next_page
 from esdedup.elastic.requests import (
     Query,
+    ReadClock,
     ReadMappings,
     Requests,
     Write,
-    clock_ms,
     refresh,
     search,
     stored_document,
@@ -101,7 +101,7 @@ def settle(
     edits, changed = (yield from read_edits(forest, known)), 0
     since: dict[str, int] = dict.fromkeys(indices, len(edits.edits))
     for _ in range(_MAX_PASSES):
-        number, refused, early_ms = len(edits.edits), 0, (yield from clock_ms()) - _MAX_INDEXING_DELAY_MS
+        number, refused, early_ms = len(edits.edits), 0, (yield ReadClock()) - _MAX_INDEXING_DELAY_MS
         found = (yield from stored_document(forest, _SETTLED_ID)) or {"state": {"settled": {}}}
         state, settled = found["state"], found["state"]["settled"]
         since = {name: min(before, settled.get(name, 0)) for name, before in since.items()}

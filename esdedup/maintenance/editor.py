@@ -10,7 +10,7 @@ from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
 from esdedup.elastic.meta import forest_of, other_forest, saved_forest
-from esdedup.elastic.requests import Requests, clock_ms, search
+from esdedup.elastic.requests import ReadClock, Requests, search
 from esdedup.elastic.stories import (
     Edits,
     edit_document,
@@ -146,7 +146,7 @@ def _made(edits: Edits, request: EditRequest, *, by: str) -> Edit | None:
 
 
 def _edit_of(ready: CheckedIndex, edits: Edits, request: EditRequest, *, by: str) -> Requests[Edit]:
-    number, at_ms = len(edits.edits) + 1, (yield from clock_ms())
+    number, at_ms = len(edits.edits) + 1, (yield ReadClock())
     base = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
     if request.undoes is not None:
         if not 0 < request.undoes < number or request.undoes in edits.stories.undone:

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from esdedup.elastic.requests import UNREAD, Query, Requests, carrying, chunks, keep, recall, search
+from esdedup.elastic.requests import UNREAD, Keep, Query, Recall, Requests, carrying, chunks, search
 from esdedup.fields import PARTITIONS
 from esdedup.reading import list_request as bodies
 from esdedup.reading import queries
@@ -111,7 +111,7 @@ def list_rows(
     for body, answer in zip(first_count, answers[len(counts) :], strict=True):
         counted = answer
         if not bodies.ranks_articles(request.query):
-            yield from keep(request.searched, body, answer)
+            yield Keep(index=request.searched, body=body, answer=answer)
     if is_colocated is None:
         is_colocated = answers[0]["_shards"]["total"] == 1
         if not is_colocated and bodies.ranks_articles(request.query):
@@ -154,7 +154,7 @@ def _first_count(request: ListRequest, *, is_colocated: bool) -> Requests[tuple[
         # Rows are counted again if several shards respond.
         return [_count_of_few(request, is_colocated=is_colocated)], None
     body = estimate_rows(request, partitions=request.tuning.estimate_partitions)
-    known = yield from recall(request.searched, body)
+    known = yield Recall(index=request.searched, body=body)
     return [] if known else [body], known
 
 

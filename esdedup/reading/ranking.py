@@ -12,7 +12,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from esdedup.elastic.requests import Query, Requests, search
+from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading import list_request as bodies
@@ -66,9 +66,9 @@ class RankedRoots:
     roots: list[str]
     is_exact: bool
     # Whether no other roots exist.
-    is_complete: bool
+    is_complete: bool = False
     # If the order is not proved, how many roots from each shard may prove it; None if no number can.
-    next_from_shard: int | None
+    next_from_shard: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,12 +137,7 @@ class _Ranking:
         roots = [bucket["key"] for bucket in buckets if self._is_required(bucket)]
         # The error bound is the maximum count of a root that no shard sent.
         is_exact = sent["doc_count_error_upper_bound"] < self._least
-        return RankedRoots(
-            roots=roots,
-            is_exact=is_exact,
-            is_complete=is_exact and len(buckets) < depth,
-            next_from_shard=None,
-        )
+        return RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_exact and len(buckets) < depth)
 
     def _recounted(
         self, sent: dict[str, Any], depth: int, *, is_cut: bool
@@ -195,9 +190,10 @@ class _Ranking:
 
 def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
     # Only the matching articles are counted, so their roots need not be known beforehand.
-    if ranking.request.query is None or ranking.request.sort == "rising":
-        return (yield from ranking.first(depth))
     request, few = ranking.request, ranking.tuning.few_articles
+    if request.query is None or request.sort == "rising":
+        found = (yield from _smallest(request, depth)) if request.sort == "similar-asc" else None
+        return found or (yield from ranking.first(depth))
     terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
     # The search terminates early if more than `few` articles match.
     body = aggregation(request.articles, {"roots": {"terms": terms}}) | {"terminate_after": few}
@@ -215,6 +211,19 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
         )
     named = bodies.with_roots(roots, ranking.request.fields)
     return (yield from dataclasses.replace(ranking, counted=named).first(depth))
+
+
+def _smallest(request: ListRequest, depth: int) -> Requests[RankedRoots | None]:
+    """Rank clusters of the minimum size by name; return None if too few of the first names are so small.
+
+    Elasticsearch visits only the articles of these names, and counts them exactly on any number of shards.
+    """
+    size = min(10 * depth, request.tuning.first_roots)
+    by_name = {"size": size, "sources": [{"root": {"terms": {"field": request.fields.cluster}}}]}
+    found = yield from aggregate(request.searched, {"match_all": {}}, {"roots": {"composite": by_name}})
+    buckets, least = found["roots"]["buckets"], request.min_articles
+    roots = [each["key"]["root"] for each in buckets if each["doc_count"] == least][:depth]
+    return RankedRoots(roots=roots, is_exact=True) if len(roots) == depth else None
 
 
 def _roots_with_a_match(ranking: _Ranking, body: Query) -> Requests[list[str] | None]:

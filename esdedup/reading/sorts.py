@@ -15,7 +15,7 @@ import dataclasses
 from typing import Any
 
 from esdedup.elastic import limits
-from esdedup.elastic.requests import Requests, clock_ms, recent, search
+from esdedup.elastic.requests import ReadClock, Requests, recent, search
 from esdedup.reading import list_request as bodies
 from esdedup.reading.list_request import ListRequest, SortResult
 from esdedup.reading.paging import Cursor
@@ -98,6 +98,8 @@ class _TimeReader:
     chunk: int
     left: int
     is_at_end: bool = False
+    # The time of the first article read; 0 before.
+    _newest_ms: int = 0
     # The number of articles read so far, by root.
     _read: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     # Whether searches are limited to a short span of time; False once a span had too few articles.
@@ -113,11 +115,12 @@ class _TimeReader:
         )
         (answer,) = yield from search(request.searched, body)
         hits: list[Hit] = answer["hits"]["hits"]
-        self._is_in_span = since_ms is not None and len(hits) == size
+        self._is_in_span = since_ms is None or len(hits) == size
         self.is_at_end = since_ms is None and len(hits) < size
         self.left -= len(hits)
         self.chunk = min(2 * size, _MAX_CHUNK, self.left)
         if hits:
+            self._newest_ms = self._newest_ms or hits[0]["sort"][0]
             self.place = hits[-1]["sort"]
         if not request.dedup:
             return hits
@@ -135,7 +138,7 @@ class _TimeReader:
         If articles were indexed in order of time, finding the newest is slow without a range query.
         """
         request, tuning = self.request, self.request.tuning
-        if request.sort != "newest" or request.query is not None:
+        if request.sort != "newest" or (request.query is not None and not self._read):
             return None
         body = aggregation({"match_all": {}}, first_and_last(request.fields)) | {"track_total_hits": True}
         span = yield from recent(request.searched, body)
@@ -144,8 +147,12 @@ class _TimeReader:
         if first_ms is None or articles < tuning.spanned_articles:
             return None
         # Count back from the current time if `last_ms` is later: few articles have dates in the future.
-        until_ms = min(last_ms, (yield from clock_ms())) if self.place is None else self.place[0]
-        since_ms = until_ms - tuning.span_margin * self.chunk * (last_ms - first_ms) / articles
+        until_ms = min(last_ms, (yield ReadClock())) if self.place is None else self.place[0]
+        span_ms = last_ms - first_ms
+        if self._read:
+            # In the span that was read, count only articles that the next chunk does not exclude.
+            articles, span_ms = max(1, list(self._read.values()).count(1)), self._newest_ms - until_ms
+        since_ms = until_ms - tuning.span_margin * self.chunk * span_ms / articles
         return int(since_ms) if first_ms < since_ms else None
 
 

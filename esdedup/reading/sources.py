@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from esdedup.elastic import limits
-from esdedup.elastic.requests import UNREAD, Query, Requests, search
+from esdedup.elastic.requests import UNREAD, Query, Requests, aggregate, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading import queries
@@ -96,9 +96,8 @@ def source_names(
     terms: Query = {"field": ready.source_field, "size": size}
     if containing:
         terms["include"] = f".*{''.join(map(_either_case, containing))}.*"
-    body = {"size": 0, "aggs": {"sources": {"terms": terms}}}
-    (answer,) = yield from search(ready.index, body)
-    return tuple(sorted(str(bucket["key"]) for bucket in answer["aggregations"]["sources"]["buckets"]))
+    found = yield from aggregate(ready.index, {"match_all": {}}, {"sources": {"terms": terms}})
+    return tuple(sorted(str(bucket["key"]) for bucket in found["sources"]["buckets"]))
 
 
 def _either_case(character: str) -> str:

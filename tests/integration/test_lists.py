@@ -216,14 +216,17 @@ def test_a_list_without_rows_stops_early(corpus: Corpus, es: Elasticsearch) -> N
     assert (page.rows, page.cut_short, page.next is None) == ((), True, False)
 
 
+@pytest.mark.parametrize("query", [None, {"bool": {"filter": {"exists": {"field": "source"}}}}])
 @pytest.mark.parametrize("margin", [0.05, 0.5, 5.0])
-def test_newest_articles_are_found_in_any_time_span(corpus: Corpus, es: Elasticsearch, margin: float) -> None:
+def test_newest_articles_are_found_in_any_time_span(
+    corpus: Corpus, es: Elasticsearch, margin: float, query: Document | None
+) -> None:
     """The time spans contain too few, just enough or many articles; articles without a time come last."""
     tuning = Tuning(spanned_articles=1, span_margin=margin)
     sent: list[Search] = []
     chance = random.Random(f"{corpus.name} {margin}")
-    filters: list[dict[str, Any]] = [{}, {"min_similar": 1}, {"dedup": False}]
-    options = chance.choice(filters) | {"sort": "newest"}
+    filters: list[dict[str, Any]] = [{}, {"min_similar": 1}, *([{"dedup": False}] if query is None else [])]
+    options = chance.choice(filters) | {"sort": "newest", "query": query}
     expected = [row.id for row in Reader(es).list(corpus.index, size=1_000, **options).rows]
     scope, known = Scope(fields=Fields(), tuning=tuning), ServerCache()
     for by_number in (False, True):
@@ -236,7 +239,9 @@ def test_newest_articles_are_found_in_any_time_span(corpus: Corpus, es: Elastics
             following = {"page": page.page + 1} if by_number else {"after": page.next}
             place = following if page.next else {}
         assert found == expected, (options, by_number)
-    assert any('"gte"' in json.dumps(body) for request in sent for body in request.bodies)
+    # With a query, only pages after the first articles have a span, and the longest exceed the index.
+    is_spanned = any('"gte"' in json.dumps(body) for request in sent for body in request.bodies)
+    assert is_spanned or (query is not None and margin > 1)
 
 
 def test_relevance_follows_the_best_match_of_each_cluster(
@@ -448,6 +453,10 @@ def test_order_by_count_is_exact_where_shards_prove_it(
     assert [row.root for row in again.rows] == expected[:50]
     # A cluster with a small count on one shard may have any count on another shard.
     assert not list_tuned(es, tuning, index, sort="similar-asc", size=50).order_exact
+    # Among the first names, enough clusters have two articles, the minimum.
+    pairs = sorted(root for root, size in sizes.items() if size == 2)
+    page = list_tuned(es, tuning, index, sort="similar-asc", min_similar=1, size=50)
+    assert ([row.root for row in page.rows], page.order_exact) == (pairs[:50], True)
     deep = list_tuned(es, tuning, index, sort="similar-desc", page=9, size=50)
     if deep.order_exact:
         assert [row.root for row in deep.rows] == expected[400:450]

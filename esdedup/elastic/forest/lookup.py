@@ -12,7 +12,7 @@ from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
 from esdedup.elastic.forest.stored import Stored, hash_name
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.elastic.requests import AskOwner, Requests, clock_ms, refresh
+from esdedup.elastic.requests import AskOwner, ReadClock, Requests, refresh
 from esdedup.errors import ForestMissing
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -110,7 +110,7 @@ def look_up(
     meta = yield from _meta(forest, profile)
     # The owner refreshes the index only when it needs to search.
     yield from refresh(forest)
-    now_ms = yield from clock_ms()
+    now_ms = yield ReadClock()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
     status = yield from read_status(forest)

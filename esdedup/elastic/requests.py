@@ -163,12 +163,6 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
     return answers
 
 
-def stored_document(index: str, document_id: str) -> Requests[dict[str, Any] | None]:
-    """Return the source of a document, even before a refresh; None if the document does not exist."""
-    found: dict[str, Any] | None = yield ReadDocument(index=index, id=document_id)
-    return found
-
-
 def answered(
     operation: Requests[_Result], answer: Callable[[Request], Generator[_Sent, Any, Any]]
 ) -> Generator[_Sent, Any, _Result]:

@@ -11,12 +11,12 @@ from esdedup.elastic.pages import Hits, first_page, next_page
 from esdedup.elastic.requests import (
     Query,
     ReadClock,
+    ReadDocument,
     ReadMappings,
     Requests,
     Write,
     refresh,
     search,
-    stored_document,
 )
 from esdedup.errors import ForestDamaged, ForestIncomplete, IndexNotReady, ServerBusy, ServerError
 from esdedup.fields import Fields, partition_of
@@ -53,9 +53,9 @@ def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
     """Return all edits of a forest, reading only those after `known`; fast if there are no new edits."""
     edits, document_id = [*known.edits], _SETTLED_ID
     try:
-        if not edits and (found := (yield from stored_document(forest, document_id))):
+        if not edits and (found := (yield ReadDocument(index=forest, id=document_id))):
             edits += (Edit.model_validate(each) for each in found["state"].get("edits", ()))
-        while found := (yield from stored_document(forest, f"~edit-{len(edits) + 1}")):
+        while found := (yield ReadDocument(index=forest, id=f"~edit-{len(edits) + 1}")):
             # Without the privilege to refresh, the edits are read one at a time.
             yield from refresh(forest)
             ids = [f"~edit-{len(edits) + at}" for at in range(1, _EDITS_AT_ONCE)]
@@ -102,7 +102,7 @@ def settle(
     since: dict[str, int] = dict.fromkeys(indices, len(edits.edits))
     for _ in range(_MAX_PASSES):
         number, refused, early_ms = len(edits.edits), 0, (yield ReadClock()) - _MAX_INDEXING_DELAY_MS
-        found = (yield from stored_document(forest, _SETTLED_ID)) or {"state": {"settled": {}}}
+        found = (yield ReadDocument(index=forest, id=_SETTLED_ID)) or {"state": {"settled": {}}}
         state, settled = found["state"], found["state"]["settled"]
         since = {name: min(before, settled.get(name, 0)) for name, before in since.items()}
         for name in indices:

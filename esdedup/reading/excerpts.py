@@ -33,16 +33,19 @@ def search_with_excerpts(
     if root is None:
         return (yield from search(ready.index, *bodies)), story
     short = {"bool": {"filter": [{"term": {fields.cluster: root}}, of_short_texts(fields)]}}
-    *answers, excerpts, titles, quoted = yield from search(
+    linking = {"bool": {"should": [{"term": {name: root}} for name in fields.links]}}
+    *answers, titles, links = yield from search(
         ready.index,
         *bodies,
-        excerpts_body(root, has_part, fields=fields),
         queries.aggregation(short, under_titles(fields)),
-        whole_body(root, part_of, fields=fields),
+        {"query": linking, "size": 0, "track_total_hits": 1},
     )
-    story["excerpts"] = _excerpts(excerpts, fields)
     story["is_placeholder"] = seems_placeholder(titles["aggregations"], fields)
-    story["excerpt_of"] = _quoted_story(part_of, quoted, fields)
+    # Few stories quote another or are quoted.
+    if part_of or has_part or links["hits"]["total"]["value"]:
+        whole = whole_body(root, part_of, fields=fields)
+        found, quoted = yield from search(ready.index, excerpts_body(root, has_part, fields=fields), whole)
+        story |= {"excerpts": _excerpts(found, fields), "excerpt_of": _quoted_story(part_of, quoted, fields)}
     return answers, story
 
 

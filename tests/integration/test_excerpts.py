@@ -254,10 +254,15 @@ def test_indices_without_link_fields_have_no_excerpts(
     assert (page.total, page.excerpt_of, page.excerpts.articles, page.excerpts.rows) == (1, None, 0, ())
 
 
-def test_excerpts_need_no_additional_request(corpus: Corpus, es: Elasticsearch) -> None:
-    part = next(each for each, article in corpus.documents.items() if "part_of" in article["dedup"])
-    searches: list[Search] = []
-    execute(es, noting(versions(Scope(), corpus.index, part), searches))
-    # The first request searches for the article; the second, for its versions, its excerpts, the titles by
-    # which placeholders are recognised, and the story that it quotes.
-    assert [len(each.bodies) for each in searches] == [1, 4]
+def test_only_linked_stories_need_a_request_for_excerpts(corpus: Corpus, es: Elasticsearch) -> None:
+    records = {each: article["dedup"] for each, article in corpus.documents.items()}
+    linked = {each[name] for each in records.values() for name in ("part_of", "has_part") if name in each}
+    linked |= {each["root"] for each in records.values() if "part_of" in each or "has_part" in each}
+    part = next(each for each, record in records.items() if "part_of" in record)
+    alone = next(each for each, record in records.items() if record["root"] not in linked)
+    # The first request searches for the article; the second, for its versions, the titles by which
+    # placeholders are recognised, and links; the third, for excerpts and the story that it quotes.
+    for article, expected in ((alone, [1, 3]), (part, [1, 3, 2])):
+        searches: list[Search] = []
+        execute(es, noting(versions(Scope(), corpus.index, article), searches))
+        assert [len(each.bodies) for each in searches] == expected

@@ -30,7 +30,7 @@ from esdedup.reading.excerpts import search_with_excerpts
 from esdedup.reading.list_request import ListRequest, default_sort, ranks_articles
 from esdedup.reading.paging import Paging
 from esdedup.reading.queries import values_of
-from esdedup.reading.results import QuotedStory, Row
+from esdedup.reading.results import Excerpts, QuotedStory, Row
 from esdedup.reading.row_details import snippets_body, snippets_of
 from esdedup.reading.scope import CheckedIndex, Scope
 from esdedup.reading.search_form import SearchForm, words
@@ -285,12 +285,15 @@ def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
     raise AssertionError(f"the operation sent another request: {asked[-1]}")
 
 
-@pytest.mark.parametrize(("root", "part_of", "searches"), [(None, None, 1), ("r", None, 4), ("r", "w", 4)])
-def test_excerpts_are_requested_with_the_other_searches(
-    root: str | None, part_of: str | None, searches: int
+@pytest.mark.parametrize(
+    ("root", "part_of", "links", "searches"),
+    [(None, None, 0, [1]), ("r", None, 0, [3]), ("r", None, 1, [3, 2]), ("r", "w", 0, [3, 2])],
+)
+def test_excerpts_are_read_only_if_there_are_links(
+    root: str | None, part_of: str | None, links: int, searches: list[int]
 ) -> None:
     answer: dict[str, Any] = {
-        "hits": {"hits": [], "total": {"value": 0}},
+        "hits": {"hits": [], "total": {"value": links}},
         "aggregations": {
             "clusters": {"count": 0},
             **{name: {"buckets": []} for name in ("newest", "roots")},
@@ -308,9 +311,10 @@ def test_excerpts_are_requested_with_the_other_searches(
         unsearchable={},
     )
     requests = search_with_excerpts(ready, TERM, root=root, part_of=part_of)
-    (asked,), (_, story) = run(requests, [answer] * searches)
-    assert isinstance(asked, Search)
-    assert (asked.bodies[0], len(asked.bodies)) == (TERM, searches)
+    asked, (_, story) = run(requests, *([answer] * each for each in searches))
+    bodies = [each.bodies for each in asked if isinstance(each, Search)]
+    assert (bodies[0][0], [*map(len, bodies)]) == (TERM, searches)
+    assert story.get("excerpts", Excerpts()).articles == links
     # A quoted story may have no articles.
     assert story.get("excerpt_of") == (QuotedStory(root="w", articles=0, first=None) if part_of else None)
 

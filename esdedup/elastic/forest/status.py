@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from esdedup.elastic.forest.stored import Document
-from esdedup.elastic.requests import Query, Requests, aggregate, stored_document
+from esdedup.elastic.requests import Query, ReadDocument, Requests, aggregate
 from esdedup.forest.model import DEFAULT_RETENTION, NO_TIME, Aging, State
 
 DEFAULT_AGING = Aging.of(retention=DEFAULT_RETENTION)
@@ -109,5 +109,5 @@ def state_of(aggregations: dict[str, Any]) -> State:
 
 
 def _read(forest: str, document_id: str) -> Requests[dict[str, int]]:
-    source = yield from stored_document(forest, document_id)
+    source = yield ReadDocument(index=forest, id=document_id)
     return {} if source is None else dict(source["state"])

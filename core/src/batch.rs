@@ -35,21 +35,20 @@ pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
 }
 
 /// Returns the results of `work` for the items, in order. The items are divided among `threads` threads, or fewer if
-/// the system cannot start so many; `memory` creates the state that a thread reuses between items.
-pub fn each<I: Sync, T: Send, M>(
+/// the system cannot start so many.
+pub fn each<I: Sync, T: Send>(
     items: &[I],
     threads: usize,
-    memory: impl Fn() -> M + Sync,
-    work: impl Fn(&mut M, &I) -> T + Sync,
+    work: impl Fn(&I) -> T + Sync,
 ) -> Vec<Result<T, Fault>> {
     let next = AtomicUsize::new(0);
     // Texts differ in length by a factor of a thousand, so each thread takes the next text when it has finished one.
     let share = || {
-        let (mut memory, mut done) = (memory(), Vec::new());
+        let mut done = Vec::new();
         loop {
             let position = next.fetch_add(1, Relaxed);
             let Some(item) = items.get(position) else { return done };
-            done.push((position, guarded(|| work(&mut memory, item))));
+            done.push((position, guarded(|| work(item))));
         }
     };
     let shared = || {
@@ -75,7 +74,7 @@ mod tests {
     fn a_failing_text_does_not_stop_the_batch_and_is_not_quoted() {
         let texts: Vec<String> = (0..100).map(|number| format!("{number}é")).collect();
         for threads in [1, 4] {
-            let found = each(&texts, threads, || (), |(), text| text[..text.len() % 4 + 2].len());
+            let found = each(&texts, threads, |text| text[..text.len() % 4 + 2].len());
             for (position, result) in found.into_iter().enumerate() {
                 match result {
                     Ok(length) => assert!(position >= 10 && length == 2, "{position}"),
@@ -86,17 +85,15 @@ mod tests {
             }
         }
         let nothing: [Result<(), Fault>; 0] = [];
-        assert_eq!(each(&[(); 0], 4, || (), |(), ()| ()), nothing);
+        assert_eq!(each(&[(); 0], 4, |()| ()), nothing);
     }
 
     #[test]
     fn several_threads_return_the_same_results_as_one() {
         let numbers: Vec<usize> = (0..1_000).collect();
-        let found = each(&numbers, 8, String::new, |memory, number| {
-            memory.clear();
-            memory.push_str(&number.to_string());
+        let found = each(&numbers, 8, |number| {
             assert!(*number % 3 > 0, "a fault");
-            memory.len()
+            number.to_string().len()
         });
         for (number, result) in found.into_iter().enumerate() {
             assert_eq!(result.ok(), (number % 3 > 0).then_some(number.to_string().len()));

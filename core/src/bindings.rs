@@ -19,7 +19,7 @@ use crate::characters::Point;
 use crate::columns::{Column, column, numbers};
 use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, to_string};
-use crate::parsed::{ParseRules, ParsedSentence, ParsedText, Parser, sentence_places};
+use crate::parsed::{ParseRules, ParsedSentence, ParsedText, sentence_places};
 use crate::passages::Passage;
 use crate::runs::{Overlap, overlap};
 use crate::sentences::{Sentence, longest, with_rows_joined};
@@ -159,8 +159,7 @@ impl Parsed {
         work: impl Fn(&ParsedText, &[bool]) -> T + Send + Sync,
     ) -> PyResult<(Vec<T>, Vec<String>)> {
         let texts = self.with_omitted(omitted)?;
-        let found =
-            py.detach(|| each(&texts, self.threads, || (), |(), (text, omitted)| work(text, omitted)));
+        let found = py.detach(|| each(&texts, self.threads, |(text, omitted)| work(text, omitted)));
         let all = found.into_iter().zip(&self.faults).map(|(result, before)| match result {
             Ok(found) => (found, before.clone()),
             Err(Fault(place)) => (T::default(), place),
@@ -197,13 +196,13 @@ fn parse(
     threads: usize,
 ) -> PyResult<Parsed> {
     let hash = character_hash.map_or(*USUAL_HASH, |(factor, offset)| CharacterHash::new(factor, offset));
-    let parser = || Parser::new(ParseRules { max_length, are_visible: false, keep_points, hash });
+    let rules = ParseRules { max_length, are_visible: false, keep_points, hash };
     let texts = utf8(&texts)?;
     let (texts, faults) = py.detach(|| {
-        let parsed = each(&texts, threads, parser, |parser, text| parser.parse(text));
+        let parsed = each(&texts, threads, |text| ParsedText::of(text, &rules));
         let whole = parsed.into_iter().map(|result| match result {
             Ok(text) => (text, String::new()),
-            Err(Fault(place)) => (parser().parse(""), place),
+            Err(Fault(place)) => (ParsedText::of("", &rules), place),
         });
         whole.unzip()
     });
@@ -220,7 +219,7 @@ fn locate<'py>(
     let visible = visible_text(py, text, max_length)?;
     let rules = ParseRules { max_length, are_visible: true, keep_points: false, hash: *USUAL_HASH };
     let (parsed, places) = result_of(py, &visible, |text| {
-        let parsed = Parser::new(rules).parse(text);
+        let parsed = ParsedText::of(text, &rules);
         // Characters after the first `max_length` are not in the parsed text.
         let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
         let places = sentence_places(&text[..end], &parsed);
@@ -346,7 +345,7 @@ fn results_of<I: Sync, T: Send>(
     items: &[I],
     work: impl Fn(&I) -> T + Send + Sync,
 ) -> PyResult<Vec<T>> {
-    let found = py.detach(|| each(items, 1, || (), |(), item| work(item)));
+    let found = py.detach(|| each(items, 1, work));
     let found = found.into_iter().enumerate();
     found.map(|(position, result)| result.map_err(|fault| failed(py, position, fault))).collect()
 }

@@ -186,7 +186,7 @@ fn is_aside_number(points: &[Point], token: Token, place: usize, is_last: bool) 
 
 #[cfg(test)]
 mod tests {
-    use crate::parsed::{ParseRules, Parser};
+    use crate::parsed::{ParseRules, ParsedText};
     use crate::tokens::USUAL_HASH;
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
         let rules =
             ParseRules { max_length: usize::MAX, are_visible: true, keep_points: false, hash: *USUAL_HASH };
         let stated =
-            |text: &str| Parser::new(rules).parse(text).tokens.iter().filter(|each| each.is_number).count();
+            |text: &str| ParsedText::of(text, &rules).tokens.iter().filter(|each| each.is_number).count();
         let lead =
             "the harbour council voted by 5 to 2 on tuesday night to close the old grain quay for the winter";
         for text in [

@@ -1,6 +1,7 @@
 //! Parses a text into sentences, tokens and passages, from which fingerprints are computed.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 
 use crate::characters::{Point, STOP};
@@ -61,42 +62,40 @@ pub struct ParsedText {
     pub is_cut: bool,
 }
 
-/// A parser, which reuses its memory for the next text.
-pub struct Parser {
-    rules: ParseRules,
-    points: Vec<Point>,
-    tokenised: Tokenised,
+thread_local! {
+    /// Memory that a thread reuses for the next text: characters and tokens.
+    static MEMORY: Cell<(Vec<Point>, Tokenised)> = Cell::default();
 }
-
-impl Parser {
-    /// Creates a parser.
-    pub fn new(rules: ParseRules) -> Parser {
-        Parser { rules, points: Vec::new(), tokenised: Tokenised::default() }
-    }
-
-    /// Parses a text, with or without markup.
-    pub fn parse(&mut self, text: &str) -> ParsedText {
-        let visible = if self.rules.are_visible || !may_have_markup(text) {
-            Cow::Borrowed(text)
-        } else {
-            visible_beginning(text, self.rules.max_length)
-        };
-        self.points.clear();
-        let is_cut = normalise(&visible, self.rules.max_length, &mut self.points);
-        tokenise(&self.points, &self.rules.hash, &mut self.tokenised);
-        let (sentences, passages) = parsed_sentences(&self.points, &mut self.tokenised);
-        ParsedText {
-            points: if self.rules.keep_points { self.points.clone() } else { Vec::new() },
-            tokens: self.tokenised.tokens.clone(),
-            sentences,
-            passages,
-            content_hash: content_hash(&self.tokenised.letters),
-            is_cut,
-        }
-    }
-}
+// Memory for more characters is not kept.
+const MOST_KEPT: usize = 1 << 20;
 
 impl ParsedText {
+    /// Parses a text, with or without markup.
+    pub fn of(text: &str, rules: &ParseRules) -> ParsedText {
+        let visible = if rules.are_visible || !may_have_markup(text) {
+            Cow::Borrowed(text)
+        } else {
+            visible_beginning(text, rules.max_length)
+        };
+        let (mut points, mut tokenised) = MEMORY.take();
+        points.clear();
+        let is_cut = normalise(&visible, rules.max_length, &mut points);
+        tokenise(&points, &rules.hash, &mut tokenised);
+        let (sentences, passages) = parsed_sentences(&points, &mut tokenised);
+        let parsed = ParsedText {
+            points: if rules.keep_points { points.clone() } else { Vec::new() },
+            tokens: tokenised.tokens.clone(),
+            sentences,
+            passages,
+            content_hash: content_hash(&tokenised.letters),
+            is_cut,
+        };
+        if points.capacity() <= MOST_KEPT {
+            MEMORY.set((points, tokenised));
+        }
+        parsed
+    }
+
     /// Returns the sentences that are not omitted; all sentences if `omitted` is empty.
     pub fn remaining_sentences(&self, omitted: &[bool]) -> Cow<'_, [ParsedSentence]> {
         if !omitted.contains(&true) {
@@ -190,4 +189,22 @@ pub fn sentence_places(visible: &str, text: &ParsedText) -> Vec<(usize, usize)> 
         (place(each.sentence.start), place(after))
     });
     spans.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::USUAL_HASH;
+
+    #[test]
+    fn results_do_not_depend_on_texts_parsed_before() {
+        let rules = ParseRules { max_length: 100, are_visible: false, keep_points: true, hash: *USUAL_HASH };
+        let texts = ["", "<p>One &amp; two.</p> 3.5 三。", &"A long text. ".repeat(1 << 17), "b"];
+        let parsed = || texts.map(|text| ParsedText::of(text, &rules));
+        for (one, other) in parsed().into_iter().zip(parsed()) {
+            assert_eq!((one.tokens, one.passages), (other.tokens, other.passages));
+            assert_eq!((one.content_hash, one.is_cut), (other.content_hash, other.is_cut));
+            assert_eq!(one.sentences, other.sentences);
+        }
+    }
 }

@@ -156,8 +156,8 @@ def without_placeholders(
     overrides: Overrides, found: Fingerprints, texts: Sequence[str], sites: Sequence[str | None]
 ) -> Fingerprints:
     """Return the fingerprints, but none for raw texts that consist only of declared boilerplate."""
-    (places,) = ((found.alphanumerics == 0) & (found.boilerplate_letters > 0)).nonzero()
-    return found.without([at for at in places.tolist() if overrides.declare_all(texts[at], sites[at])])
+    empty = (at for at in found.boilerplate_letters.nonzero()[0].tolist() if found.alphanumerics[at] == 0)
+    return found.without([at for at in empty if overrides.declare_all(texts[at], sites[at])])
 
 
 def refuse_useless(overrides: Overrides, *, keep_boilerplate: bool) -> None:

@@ -3,9 +3,8 @@
 `core/src/signature.rs` computes and documents signatures; `core/src/forest/agreement.rs` compares them.
 """
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +52,7 @@ PLACES = np.array([1 << place for place in range(REPRESENTATIVES)], np.uint16)
 Signatures = npt.NDArray[Any]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Fingerprints:
+class Fingerprints(NamedTuple):
     """The fingerprints of a batch of texts."""
 
     # (n,), in the profile's dtype: uint64 simhashes, or `SIGNATURE`; zeros for a text without a fingerprint.
@@ -105,8 +103,7 @@ class Fingerprints:
         """Combine the fingerprints of one or more batches in order."""
         if len(parts) == 1:
             return parts[0]
-        columns = zip(*(vars(part).values() for part in parts), strict=True)
-        return cls(**dict(zip(vars(parts[0]), map(np.concatenate, columns), strict=True)))
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def without(self, places: Sequence[int]) -> "Fingerprints":
         """Return a copy without the fingerprints and content hashes of the texts at these positions."""
@@ -114,8 +111,7 @@ class Fingerprints:
             return self
         kept = np.ones(len(self.exists), bool)
         kept[places] = False
-        return dataclasses.replace(
-            self,
+        return self._replace(
             signatures=np.where(kept, self.signatures, np.zeros(1, self.signatures.dtype)),
             exists=self.exists & kept,
             content_hashes=np.where(kept, self.content_hashes, np.uint64(0)),

@@ -93,8 +93,7 @@ class Assignment(NamedTuple):
     has_part: str | None = None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class State:
+class State(NamedTuple):
     """The state of a forest between two batches."""
 
     # The `seq` of the last arrival.
@@ -154,8 +153,7 @@ class Aging:
         return time_ms if time_ms == NO_TIME else -(-time_ms // self.granularity_ms) * self.granularity_ms
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """The outcome of a batch: assignments, and records that must be written before the caller uses them."""
 
     # One per arrival, in order.
@@ -163,7 +161,7 @@ class Plan:
     # The records to write, as packed by `elastic.forest.stored`: refreshed nodes in the order of their
     # creation, then new nodes and content hashes in the order of arrival. Each id occurs once.
     written: Sequence[bytes]
-    # The same records in the format of the log, which has only the times of refreshed nodes.
-    log: bytes = b""
     # The forest's state after the batch.
     state: State
+    # The same records in the format of the log, which has only the times of refreshed nodes.
+    log: bytes = b""

@@ -30,20 +30,19 @@ class Nodes(_core.Nodes):
 
     def assign(self, arrivals: Arrivals, state: State, *, now_ms: int) -> Plan:
         """Begin a step, and assign a root to every arrival as `decide` does, from the forest's `state`."""
-        answers, written, log, (seq, time_ms, origin_ms) = self.assign_columns(
+        answers, written, log, after = self.assign_columns(
             arrivals.signatures.tobytes(),
             arrivals.exist.tobytes(),
             arrivals.content_hashes.tobytes(),
             arrivals.times_ms.tobytes(),
-            state=(state.seq, state.time_ms, state.origin_ms),
+            state=state,
             now_ms=now_ms,
         )
         assignments = [
             Assignment(_KINDS[kind], node, root, number, at_ms, signature, whole, part)
             for number, (kind, node, root, at_ms, signature, whole, part) in enumerate(answers, state.seq + 1)
         ]
-        after = State(seq=seq, time_ms=time_ms, origin_ms=origin_ms)
-        return Plan(assignments=assignments, written=written, log=log, state=after)
+        return Plan(assignments, written, State(*after), log)
 
     def commit(self, plan: Plan) -> None:
         """Commit the latest step, which has this plan, so that `undo` no longer undoes it."""

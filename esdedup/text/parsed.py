@@ -97,9 +97,9 @@ class ParsedTexts:
     def __len__(self) -> int:
         return len(self.core)
 
-    @functools.cached_property
+    @property
     def passages(self) -> Passages:
-        """The passages of all texts."""
+        """The passages of all texts; each access creates the object again."""
         return Passages(self.core.passages, len(self))
 
     @property
@@ -118,8 +118,8 @@ class ParsedTexts:
     @property
     def alphanumerics(self) -> npt.NDArray[np.int64]:
         """The number of letters and digits of each text: int64 ``(n,)``."""
-        counts = np.bincount(self.passages.texts, self.passages.alphanumerics, len(self))
-        return counts.astype(np.int64)
+        passages = self.passages
+        return np.bincount(passages.texts, passages.alphanumerics, len(self)).astype(np.int64)
 
     def left_out(self, passage_filter: PassageFilter | None) -> Bools:
         """Return which passages a filter omits: bool ``(passages,)``, or ``(0,)`` if there is no filter."""
@@ -131,8 +131,8 @@ class ParsedTexts:
         """Return the number of omitted letters and digits of each text: int64 ``(n,)``; see `left_out`."""
         if not np.count_nonzero(left_out):
             return np.zeros(len(self), np.int64)
-        texts, alphanumerics = self.passages.texts[left_out], self.passages.alphanumerics[left_out]
-        return np.bincount(texts, alphanumerics, len(self)).astype(np.int64)
+        passages = self.passages
+        return np.bincount(passages.texts, passages.alphanumerics * left_out, len(self)).astype(np.int64)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Wrong clocks do not move a forest's time, and expired nodes are deleted and never revived."""
 
-import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -207,7 +206,7 @@ def test_a_repair_sets_the_forests_time_back(
     assert maintenance.repair([index])[ViolationKind.TIME_AHEAD] == len(ahead)
     assert list(maintenance.verify([index])) == []
     # The state is the same as if the articles fed with a wrong clock had no time.
-    assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(AGAIN) + len(SECOND))
+    assert state(es, forest) == before._replace(seq=before.seq + len(AGAIN) + len(SECOND))
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, LAST)
     # The stories are the same as with a right clock, but roots made with the wrong clock have other ids.

@@ -1,6 +1,5 @@
 """Content hashes are remembered: an article keeps its cluster when its fingerprint changes."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -23,12 +22,12 @@ def others_or_none(found: Fingerprints) -> Fingerprints:
     """Give every text another text's fingerprint, except the first three texts, which get none."""
     exists = found.exists & (np.arange(len(found.exists)) >= 3)
     signatures = np.where(exists, np.roll(found.signatures, 1), np.zeros_like(found.signatures))
-    return dataclasses.replace(found, signatures=signatures, exists=exists)
+    return found._replace(signatures=signatures, exists=exists)
 
 
 def all_one(found: Fingerprints) -> Fingerprints:
     """Give every text the first text's fingerprint."""
-    return dataclasses.replace(found, signatures=found.signatures[[0] * len(found.signatures)])
+    return found._replace(signatures=found.signatures[[0] * len(found.signatures)])
 
 
 @pytest.fixture

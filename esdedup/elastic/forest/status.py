@@ -67,7 +67,7 @@ def read_ordered_since(forest: str) -> Requests[int]:
 
 def state_document(state: State) -> Document:
     """Return the document that stores the state."""
-    return STATE_ID, {"state": dataclasses.asdict(state)}
+    return STATE_ID, {"state": state._asdict()}
 
 
 def aging_document(aging: Aging, *, dead_before_ms: int) -> Document:

@@ -74,6 +74,7 @@ class Dedup(Closing):
         wait_s: float = 0.0,
         lease_ttl_s: float = DEFAULT_TTL_S,
         lookup: Lookup | None = None,
+        forest_shards: int | None = None,
         memory_bytes: int | None = None,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
         overrides: Overrides = NO_OVERRIDES,
@@ -103,6 +104,8 @@ class Dedup(Closing):
             lookup: How a new forest finds nodes: `memory` or `search`. With `memory`, all nodes are loaded
                 before the first batch. With `search`, nodes need not fit into memory, but take longer to
                 write and use more disk space. None uses the forest's lookup, `memory` in a new forest.
+            forest_shards: The number of primary shards of a new forest, 1 to 1,024. More than one requires
+                the lookup `search`. None uses the forest's number, 1 in a new forest.
             memory_bytes: The maximum memory for nodes; a node needs about 300 bytes. If nodes need more,
                 `memory` raises `ForestFull`. With `search`, nodes are also held in memory as long as they all
                 fit, which makes feeding faster; 0 disables this. None allows half of the machine's memory.
@@ -135,6 +138,7 @@ class Dedup(Closing):
             wait_s=wait_s,
             lease_ttl_s=lease_ttl_s,
             lookup=lookup,
+            forest_shards=forest_shards,
             memory_bytes=memory_bytes,
             most_plausible_leaves=most_plausible_leaves,
             overrides=overrides,

@@ -26,7 +26,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S, LeaseTerms
-from esdedup.elastic.forest.meta import LOOKUPS, Lookup
+from esdedup.elastic.forest.meta import LOOKUPS, Lookup, check_shards
 from esdedup.elastic.forest.store import ElasticStore, ForestSize
 from esdedup.elastic.stories import Edits, read_edits
 from esdedup.errors import EsdedupError, ServerError, SettingError
@@ -58,6 +58,7 @@ class OwnerSettings:
     wait_s: float = 0.0
     lease_ttl_s: float = DEFAULT_TTL_S
     lookup: Lookup | None = None
+    forest_shards: int | None = None
     memory_bytes: int | None = None
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES
     overrides: Overrides = NO_OVERRIDES
@@ -77,6 +78,7 @@ class OwnerSettings:
         ):
             if not is_right:
                 raise SettingError(f"{name} is {getattr(self, name)!r}; it must be {allowed}")
+        check_shards(self.forest_shards, self.lookup)
         # Raises for an invalid retention.
         _ = self.aging
 
@@ -309,6 +311,7 @@ class Owner(Closing):
                 change_retention=settings.change_retention,
                 terms=LeaseTerms(wait_s=settings.wait_s, ttl_s=settings.lease_ttl_s, address=self._address),
                 lookup=settings.lookup,
+                forest_shards=settings.forest_shards,
                 memory_bytes=settings.max_bytes,
                 followed=self._following,
             )

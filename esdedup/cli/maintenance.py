@@ -166,6 +166,7 @@ def rebuild(
                 retention=forest.retention,
                 change_retention=forest.change_retention,
                 lookup=forest.lookup,
+                forest_shards=forest.forest_shards,
                 on_progress=on_progress,
             )
     if json:

@@ -12,6 +12,7 @@ import typer
 
 from esdedup.cli import output
 from esdedup.cli.messages import say
+from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields, fields_given
@@ -181,6 +182,8 @@ class NewForest(WritableForest):
     lookup: Literal["memory", "search"] | None = None
     """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
     too large for memory. Default: memory."""
+    forest_shards: int | None = pydantic.Field(default=None, ge=1, le=MAX_SHARDS)
+    """Number of primary shards of a new forest; more than 1 needs the lookup `search`. Default: 1."""
 
     @property
     def retention(self) -> timedelta | None:
@@ -195,7 +198,7 @@ class FedForest(settings.Threads, NewForest):
         """Return a `Dedup` that feeds the forest; `others` are further arguments of `Dedup`."""
         from esdedup.ingest.dedup import Dedup
 
-        names = ("retention", "change_retention", "lookup", "wait_s", "workers")
+        names = ("retention", "change_retention", "lookup", "forest_shards", "wait_s", "workers")
         return Dedup(client, **{name: getattr(self, name) for name in names} | {"profile": profile} | others)
 
 

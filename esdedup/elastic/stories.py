@@ -62,7 +62,9 @@ def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
             (answer,) = yield from search(forest, {"query": {"ids": {"values": ids}}, "size": len(ids)})
             sources = {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]} | {ids[0]: found}
             for document_id in ids[: len(sources)]:
-                edits.append(Edit.model_validate(sources[document_id]["state"]))
+                # On several shards, a later edit may be visible before an earlier one.
+                each = sources.get(document_id) or (yield from stored_document(forest, document_id)) or {}
+                edits.append(Edit.model_validate(each["state"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ForestDamaged(
             f"the edits in the forest {forest!r} are damaged: another program changed the document "

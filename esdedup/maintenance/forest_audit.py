@@ -1,17 +1,19 @@
 """Checks the nodes of a forest against its laws, one tree at a time."""
 
 import dataclasses
+import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
+from esdedup.elastic.forest.batch import read_batch
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
 from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.status import read_ordered_since
 from esdedup.elastic.forest.stored import Hit, StoredNode, genuine, recreate_root, signatures_of
 from esdedup.elastic.requests import chunks
-from esdedup.errors import ForestDamaged
+from esdedup.errors import ForestDamaged, ServerBusy
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, repairable
 
@@ -19,6 +21,8 @@ from esdedup.maintenance.violations import Remedy, Violation, ViolationKind, rep
 AUDIT_BATCH = 5_000
 # Maximum number of leaves that are compared together, since each may have very many neighbours.
 _LEAVES_AT_ONCE = 500
+# The maximum number of snapshots that are taken because a batch began meanwhile.
+_SNAPSHOTS = 100
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -55,17 +59,11 @@ class ForestAudit:
 
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that can be found without articles. The forest may be in use."""
-        self._index.refresh_if_allowed()
-        if self._index.log is not None:
-            self._index.run(self._index.log.update())
-        self._damaged: list[Hit] = []
-        self._misplaced: list[StoredNode] = []
-        nodes = self._index.nodes.by_tree(damaged=self._damaged, misplaced=self._misplaced)
-        first = list(itertools.islice(nodes, 1))
+        nodes = self._snapshot()
         # Read the status after the snapshot of nodes: a node that is live now was live in the snapshot.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.run(read_ordered_since(self._index.name))
-        by_root = itertools.groupby(itertools.chain(first, nodes), key=lambda node: node.root)
+        by_root = itertools.groupby(nodes, key=lambda node: node.root)
         every_tree = (Tree(root=root, nodes=list(own)) for root, own in by_root)
         for trees in _batches(every_tree, AUDIT_BATCH):
             batch = [node for tree in trees for node in tree.nodes]
@@ -82,6 +80,31 @@ class ForestAudit:
         for hit in self._damaged:
             detail = "it is missing or unreadable; a repair deletes it and restores it from articles"
             yield repairable(ViolationKind.DAMAGED_NODE, hit["_id"], detail, Remedy(damaged=hit))
+
+    def _snapshot(self) -> Iterator[StoredNode]:
+        """Return the nodes by root, then by seq, at one point in time.
+
+        Shards are refreshed one after the other. If the last batch is the same before and after the snapshot
+        was taken, the snapshot can lack parts of this batch only; these are added.
+        """
+        index = self._index
+        for _ in range(_SNAPSHOTS):
+            batch = index.run(read_batch(index.name, index.meta))
+            is_fresh = index.refresh_if_allowed()
+            if index.log is not None:
+                index.run(index.log.update())
+            self._damaged: list[Hit] = []
+            self._misplaced: list[StoredNode] = []
+            nodes = index.nodes.by_tree(damaged=self._damaged, misplaced=self._misplaced)
+            first = list(itertools.islice(nodes, 1))
+            if index.run(read_batch(index.name, index.meta)) == batch or not is_fresh:
+                break
+        else:
+            raise ServerBusy(f"the forest {index.name!r} is written to too fast: verify it later")
+        stored = batch.stored(index.relation) if is_fresh else []
+        added = {each.id: each for each in stored if isinstance(each, StoredNode)}
+        others = (node for node in itertools.chain(first, nodes) if node.id not in added)
+        return heapq.merge(others, sorted(added.values(), key=_place), key=_place)
 
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
         # The root may be a leaf of another tree.
@@ -187,6 +210,11 @@ class ForestAudit:
         for extra in index.nodes.extra_hashes():
             named = {each.node for _, each in extra if each and each.node}
             gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
+            if gone and index.meta.shards > 1:
+                # Another shard may have been refreshed too early to show a hash's node.
+                batch = index.run(read_batch(index.name, index.meta)).stored(index.relation)
+                index.refresh_if_allowed()
+                gone -= {each.document_id for each in (*batch, *index.run(index.nodes.by_id(gone)))}
             # Read the status after the nodes: if a content hash is live now, its node was live when read.
             live_since_ms = index.status().live_since_ms(self._aging)
             for hit, each in extra:
@@ -210,6 +238,10 @@ class ForestAudit:
 def _unfindable(node: StoredNode) -> Violation:
     detail = "its neighbours would not find it, or its tree would be counted wrongly"
     return repairable(ViolationKind.UNFINDABLE, node.id, detail, Remedy(stored=(node,)))
+
+
+def _place(node: StoredNode) -> tuple[str, int]:
+    return node.root, node.seq
 
 
 def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:

@@ -14,7 +14,7 @@ from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LeaseTerms
-from esdedup.elastic.forest.meta import Lookup, read_meta
+from esdedup.elastic.forest.meta import Lookup, check_shards, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.patience import patient
 from esdedup.errors import ForestError, SettingError
@@ -126,6 +126,7 @@ class Maintenance(Inspection):
         retention: timedelta | None = None,
         change_retention: bool = False,
         lookup: Lookup | None = None,
+        forest_shards: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> int:
         """Rebuild the forest from articles alone; each article keeps its root.
@@ -142,6 +143,8 @@ class Maintenance(Inspection):
                 indices, or else 30 days.
             change_retention: Whether nodes may live for less time than before.
             lookup: How the owner finds nodes. None means the lookup of the replaced forest, or else `memory`.
+            forest_shards: The number of shards, 1 to 1,024; more than one requires the lookup `search`. None
+                means the number of the replaced forest, or else 1.
             on_progress: Called with the number of articles in each batch.
 
         Returns:
@@ -154,6 +157,7 @@ class Maintenance(Inspection):
             IndexNotReady: As for the class; or none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
+        check_shards(forest_shards, lookup)
         name = self._scope.given_forest
         # Indices of another forest may be used to rebuild a new or incomplete forest.
         if name is None or ((found := execute(self._client, read_meta(name))) and not found.rebuilding):
@@ -167,6 +171,7 @@ class Maintenance(Inspection):
             aging=None if retention is None else Aging.of(retention=retention),
             change_retention=change_retention,
             lookup=lookup,
+            shards=forest_shards,
             replace=replace,
             wait_s=self._wait_s,
             on_progress=on_progress or ignore,

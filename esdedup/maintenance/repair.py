@@ -191,6 +191,7 @@ class Rebuild:
     aging: Aging | None
     change_retention: bool
     lookup: Lookup | None
+    shards: int | None
     replace: bool | Literal["larger"]
     wait_s: float
     on_progress: Callable[[int], None]
@@ -348,7 +349,10 @@ class Rebuild:
         # Use the standard profile of that name or, if the label is its, the variant that keeps boilerplate.
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
-        meta = Meta.of(profile, lookup=self.lookup or (replaced.lookup if replaced else "memory"))
+        # A log has one shard, whatever the replaced forest had.
+        shards = self.shards or (replaced.shards if replaced and self.lookup != "memory" else 1)
+        lookup = self.lookup or (replaced.lookup if replaced and shards == 1 else None)
+        meta = Meta.of(profile, lookup=lookup, shards=shards)
         return dataclasses.replace(meta, profile=label, rebuilding=True)
 
 

@@ -29,7 +29,7 @@ from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSett
 from esdedup.elastic.client import BETWEEN_ADDRESSES
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.limits import DEFAULT_LIMITS
+from esdedup.elastic.limits import DEFAULT_LIMITS, MAX_SHARDS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
 from esdedup.fields import fields_given
@@ -145,6 +145,8 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     lookup: Lookup | None = None
     """Where a new forest looks for nodes: in the owner's memory, or by search in Elasticsearch, for forests
     too large for memory. Default: memory; an existing forest keeps its own setting."""
+    forest_shards: int | None = Field(default=None, ge=1, le=MAX_SHARDS)
+    """Number of primary shards of a new forest; more than 1 needs the lookup `search`. Default: 1."""
     memory_bytes: ByteSize | None = Field(default=None, ge=64 * _MB)
     """Memory limit for nodes, such as 4GiB, or in bytes. Above it, articles are refused; with the lookup
     `search`, nodes are searched for in Elasticsearch. Default: half of the host's or container's memory."""

@@ -33,7 +33,7 @@ from tests.support.arrivals import (
 )
 from tests.support.assign import assign
 from tests.support.exploring import EFFORT, examples
-from tests.support.forests import LOOKUPS, all_nodes, hashes
+from tests.support.forests import LOOKUPS, SHARDED, all_nodes, hashes
 from tests.support.model import Model
 
 MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
@@ -136,8 +136,11 @@ def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) 
         assert_follows_model(store, model, batch)
 
 
-# Outside `make nightly`, use only two look-ups, which store nodes in different ways.
-@pytest.fixture(params=list(LOOKUPS) if EFFORT > 1 else ["searched", "in memory"])
+WAYS = LOOKUPS | SHARDED
+
+
+# Outside `make nightly`, leave out one way, which stores nodes as `searched` does.
+@pytest.fixture(params=list(WAYS) if EFFORT > 1 else ["searched", "in memory", *SHARDED])
 def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
 
@@ -147,7 +150,7 @@ def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterato
         name = f"test-forest-{secrets.token_hex(4)}"
         made.append(name)
         return name, lambda: ElasticStore(
-            es, forest=name, profile=profile, aging=AGING, limits=limits, **LOOKUPS[request.param]
+            es, forest=name, profile=profile, aging=AGING, limits=limits, **WAYS[request.param]
         )
 
     yield make

@@ -36,7 +36,14 @@ LOOKUPS: dict[str, dict[str, Any]] = {
 }
 """The ways in which a store can find nodes."""
 
-in_each_way = pytest.mark.parametrize("lookup", LOOKUPS.values(), ids=LOOKUPS)
+SHARDED: dict[str, dict[str, Any]] = {
+    "3 shards": {"lookup": "search", "memory_bytes": 0, "forest_shards": 3},
+    "5 shards": {"lookup": "search", "memory_bytes": 2**30, "forest_shards": 5},
+}
+
+in_each_way = pytest.mark.parametrize(
+    "lookup", [*LOOKUPS.values(), *SHARDED.values()], ids=[*LOOKUPS, *SHARDED]
+)
 
 in_both_lookups = pytest.mark.parametrize("lookup", ["memory", "search"])
 

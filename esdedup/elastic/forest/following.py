@@ -169,7 +169,7 @@ class Follower:
         if copy is None:
             return None
         try:
-            if copy.aging != aging or self._uuid != index.uuid():
+            if copy.aging != aging or self._uuid != index.setting("uuid"):
                 return None
             if _versions(index, copy.number, live_since_ms) != copy.versions(live_since_ms):
                 log.info("the forest %r is loaded in full: older parts of its log have changed", self._forest)
@@ -218,7 +218,7 @@ class Follower:
             self._forget()
             return False
         if self._copy is None:
-            self._uuid = index.uuid()
+            self._uuid = index.setting("uuid")
             self._copy = LogCopy(index.relation, index.status().aging, memory_bytes=self._memory_bytes)
         copy = self._copy
         self._learned = self._learned or LearnedCopy()

@@ -73,14 +73,22 @@ class ForestIndex:
         *,
         profile: Profile,
         lookup: Lookup | None = None,
+        shards: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> "ForestIndex":
-        """Find a forest, which must have this profile and lookup; create it if there is none.
+        """Find a forest, which must have this profile, lookup and shards; create it if there is none.
 
-        Without `lookup`, an existing forest may have either lookup, and a new forest gets `memory`.
+        Without `lookup` and `shards`, an existing forest may have any, and a new forest gets `memory` and 1.
         """
-        index = cls.make(client, name, meta=Meta.of(profile, lookup=lookup or "memory"), limits=limits)
+        made = Meta.of(profile, lookup=lookup, shards=shards or 1)
+        index = cls.make(client, name, meta=made, limits=limits)
         refuse_others(name, index.meta, profile)
+        if shards not in {None, index.meta.shards}:
+            raise ForestMismatch(
+                f"the forest {name!r} has {index.meta.shards:,} shards, not {shards:,}: omit the number of "
+                "shards, or rebuild the forest with it",
+                forest=name,
+            )
         if lookup is not None and lookup != index.meta.lookup:
             raise ForestMismatch(
                 f"the forest {name!r} has the lookup {index.meta.lookup!r}, not {lookup!r}: omit the lookup, "
@@ -129,11 +137,11 @@ class ForestIndex:
         """Yield the matching documents of a log in their order, in pages, as `hit_pages` does."""
         return hit_pages(self.client, self.name, log_body(query, versions=versions))
 
-    def uuid(self) -> str:
-        """Return the UUID of the index. A deleted and recreated index of this name gets a new UUID."""
+    def setting(self, name: str) -> str:
+        """Return a setting of the index, such as `uuid`, which is new when an index is created again."""
         with translated(f"find the forest {self.name!r}", index=self.name):
             answer = self.client.indices.get(index=self.name, features="settings")
-        return str(next(iter(answer.values()))["settings"]["index"]["uuid"])
+        return str(next(iter(answer.values()))["settings"]["index"][name])
 
     def size_bytes(self) -> int:
         """Return the space that the index takes on disk, without replicas."""

@@ -16,9 +16,18 @@ from esdedup.serial_thread import SerialThread
 
 
 def _load_nodes(
-    index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, is_ended: Callable[[], bool]
+    index: ForestIndex,
+    *,
+    aging: Aging,
+    live_since_ms: int,
+    memory_bytes: int,
+    is_ended: Callable[[], bool],
+    written: Sequence[bytes],
 ) -> Nodes | None:
-    """Load all live nodes as of the last refresh; return None if stopped, or if they take too much memory."""
+    """Load all live nodes as of the last refresh; return None if stopped, or if they take too much memory.
+
+    `written` has the nodes written meanwhile: on several shards, searches may see a leaf before its root.
+    """
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
     if node_count * index.relation.dtype.itemsize > memory_bytes:
@@ -30,6 +39,7 @@ def _load_nodes(
         nodes.load(packed_of(hits), live_since_ms=NO_TIME)
         if nodes.size_bytes > memory_bytes or is_ended():
             return None
+    nodes.load([*written], live_since_ms=NO_TIME)
     index.run(load_missing(nodes, index.search, live_since_ms=live_since_ms))
     return nodes if nodes.size_bytes <= memory_bytes else None
 
@@ -71,7 +81,12 @@ class BackgroundLoader:
 
         def load() -> Nodes | None:
             nodes = _load_nodes(
-                index, aging=aging, live_since_ms=since_ms[0], memory_bytes=memory_bytes, is_ended=is_ended
+                index,
+                aging=aging,
+                live_since_ms=since_ms[0],
+                memory_bytes=memory_bytes,
+                is_ended=is_ended,
+                written=written,
             )
             while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
                 _load_also(nodes, written[:count], since_ms[0])

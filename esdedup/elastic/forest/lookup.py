@@ -6,6 +6,7 @@ import numpy as np
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, without_placeholders
 from esdedup.elastic.forest.article_nodes import ArticleNodes
+from esdedup.elastic.forest.batch import read_batch
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
@@ -114,6 +115,7 @@ def look_up(
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
     status = yield from read_status(forest)
+    batch = yield from read_batch(forest, meta)
     if meta.is_log:
         # Ask only now, after the reads above have shown that the caller may read the forest.
         decided: Assignment | None = yield AskOwner(text=text, site=site)
@@ -123,9 +125,13 @@ def look_up(
     fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
     fingerprints = without_placeholders(overrides, fingerprints, [text], [site])
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
-    state, aging = status.state, status.aging
+    state, aging, recent = (
+        status.state.after(batch.state or State()),
+        status.aging,
+        batch.stored(meta.relation),
+    )
     search = reader_nodes(forest, meta, aging, index=index, fields=fields, limits=limits)
-    nodes = yield from gather(search, arrivals, recent=[], state=state, aging=aging, now_ms=now_ms)
+    nodes = yield from gather(search, arrivals, recent=recent, state=state, aging=aging, now_ms=now_ms)
     (assignment,) = nodes.assign(arrivals, state, now_ms=now_ms).assignments
     return assignment, isinstance(search, NodeSearch)
 

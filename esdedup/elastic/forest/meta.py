@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Final, Literal, get_args
 
+from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.requests import ReadMappings, Requests
-from esdedup.errors import ForestIncomplete, ForestMismatch, ForestMissing, IndexNotReady
+from esdedup.errors import ForestIncomplete, ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import Profile
@@ -15,6 +16,9 @@ from esdedup.neighbours.relation import Relation
 
 FORMAT = 14
 """The format of a forest's index; forests of another format are refused."""
+
+SHARDED_FORMAT = 15
+"""The format of a forest with several shards. Versions that know only format 14 must not write to it."""
 
 Lookup = Literal["memory", "search"]
 """How a forest's owner finds nodes: in its memory, which has all nodes, or by searching for keys."""
@@ -33,16 +37,20 @@ class Meta:
     # The conditions under which whole texts agree; None disables this comparison.
     agreement: Agreement | None
     lookup: Lookup = "memory"
+    # The number of primary shards; a log has one.
+    shards: int = 1
     # Whether a rebuild from articles is unfinished. Only that rebuild may use the forest.
     rebuilding: bool = False
     # The name of the `Layout` that the nodes' keys have.
     layout: str = NODES.name
 
     @classmethod
-    def of(cls, profile: Profile, *, lookup: Lookup = "memory") -> "Meta":
-        """Return the metadata of a new forest with the given profile."""
+    def of(cls, profile: Profile, *, lookup: Lookup | None = None, shards: int = 1) -> "Meta":
+        """Return the metadata of a new forest. Without `lookup`, only one shard has the lookup `memory`."""
         return cls(
-            lookup=lookup,
+            format=FORMAT if shards == 1 else SHARDED_FORMAT,
+            shards=shards,
+            lookup=lookup or ("memory" if shards == 1 else "search"),
             profile=profile.label,
             max_distance_bits=profile.max_distance_bits,
             agreement=profile.agreement,
@@ -67,6 +75,14 @@ class Meta:
         return Relation(max_distance_bits=self.max_distance_bits, agreement=self.agreement)
 
 
+def check_shards(shards: int | None, lookup: Lookup | None) -> None:
+    """Raise `SettingError` if a forest with this lookup cannot have this number of shards."""
+    most = 1 if lookup == "memory" else MAX_SHARDS
+    if shards is not None and not 1 <= shards <= most:
+        with_lookup = f" with the lookup {lookup!r}" if lookup else ""
+        raise SettingError(f"forest_shards is {shards}; it must be from 1 to {most:,}{with_lookup}")
+
+
 def read_meta(name: str) -> Requests[Meta | None]:
     """Read the metadata of a forest's index; None if there is no index with that name."""
     mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=name)
@@ -83,7 +99,8 @@ def read_meta(name: str) -> Requests[Meta | None]:
         )
     rules = found.get("agreement")
     is_known = rules is None or rules.keys() == {field.name for field in dataclasses.fields(Agreement)}
-    if (found["format"], found.get("layout")) != (FORMAT, NODES.name) or not is_known:
+    is_known &= found["format"] in (FORMAT, SHARDED_FORMAT)
+    if found.get("layout") != NODES.name or not is_known:
         raise ForestMismatch(
             f"the forest {name!r} was made by another version of esdedup (format {found['format']}, profile "
             f"{found.get('profile')}; this version reads {FORMAT}): `esdedup migrate` moves its articles "
@@ -118,7 +135,7 @@ def refuse_incomplete(name: str, meta: Meta) -> None:
 def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
     """Raise unless the forest is complete, and was made with the given profile."""
     refuse_incomplete(name, meta)
-    if meta != Meta.of(profile, lookup=meta.lookup):
+    if meta != Meta.of(profile, lookup=meta.lookup, shards=meta.shards):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and the "
             f"requested profile is {profile.label!r}: fingerprints of different profiles cannot be compared; "

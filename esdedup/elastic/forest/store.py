@@ -71,6 +71,7 @@ class ElasticStore(Closing):
         change_retention: bool = True,
         terms: LeaseTerms = DEFAULT_TERMS,
         lookup: Lookup | None = None,
+        forest_shards: int | None = None,
         memory_bytes: int = 2**30,
         followed: Follower | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -85,12 +86,16 @@ class ElasticStore(Closing):
             terms: How the lease is acquired and held.
             lookup: How nodes are found, fixed when a forest is created. None means the forest's own lookup,
                 or `memory` for a new forest.
+            forest_shards: The number of primary shards, fixed when a forest is created. None means the forest's own
+                number, or 1 for a new forest. More than one requires the lookup `search`.
             memory_bytes: The maximum memory for nodes. Beyond it, a forest with the lookup `memory` refuses
                 articles. With `search`, all live nodes are in memory while they fit, so that batches need no
                 search; 0 keeps no nodes in memory.
             followed: A follower that has read most of the forest, so that only the rest is loaded.
         """
-        self._index = ForestIndex.open(client, forest, profile=profile, lookup=lookup, limits=limits)
+        self._index = ForestIndex.open(
+            client, forest, profile=profile, lookup=lookup, shards=forest_shards, limits=limits
+        )
         self._is_log = self._index.meta.is_log
         self.relation = self._index.relation
         self._clock = Clock(self._index)
@@ -179,12 +184,13 @@ class ElasticStore(Closing):
         with self._changing():
             if self._nodes is not None:
                 self._nodes.commit(plan)
+            if self._loading is not None:
+                # Before the write, of which the loading may see only a part.
+                self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
             written = self._begin_writing(plan.written, plan.state, log=plan.log)
             self._state = plan.state
             if self._nodes is None:
                 self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
-                if self._loading is not None:
-                    self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
             else:
                 # The writer has finished the earlier plans, so they are durable.
                 while len(self._nodes.committed) > 1:

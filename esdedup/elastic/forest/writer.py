@@ -10,7 +10,9 @@ from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.batch import NO_BATCH, batch_document, read_batch
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import FIELD
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.status import state_document
@@ -41,8 +43,11 @@ class ForestWriter(Closing):
         self._log: LogDocuments | None = None
         # Why the last write failed. Further writes raise this error until `forget_failure`.
         self.failure: BaseException | None = None
+        # Whether the next owner of a forest with several shards would write the last batch again.
+        self._has_batch = False
         self.lease.acquire()
         with self.released_on_error():
+            self._finish_batch()
             index.refresh()
             if index.meta.is_log:
                 self._log = LogDocuments(index.relation, last=index.run(read_last_number(index.name)))
@@ -97,7 +102,8 @@ class ForestWriter(Closing):
     ) -> None:
         """Write the state, then the nodes and content hashes in order, then learned boilerplate.
 
-        Repeating a write changes nothing. After an error, part of the data may have been written.
+        Repeating a write changes nothing. After an error, part of the data may have been written. On several
+        shards there is no order, but the next owner writes a state and its nodes and content hashes again.
         """
         self.begin(packed, state=state, learned=learned).result()
 
@@ -130,6 +136,8 @@ class ForestWriter(Closing):
 
         def write() -> None:
             try:
+                if self.index.meta.shards > 1 and (packed or state):
+                    self._begin_batch(packed, state)
                 self._put([*documents(), *learned[:_LEARNED_AT_ONCE]])
                 for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
                     self._put(some)
@@ -169,6 +177,7 @@ class ForestWriter(Closing):
     def forget_failure(self) -> None:
         """Allow writes again after a failure."""
         self.settle()
+        self._finish_batch()
         self.failure = None
         if self._log is not None:
             self._log.begin_another()
@@ -181,15 +190,46 @@ class ForestWriter(Closing):
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
         """Delete the documents of `hits`, except any written since the search; return the number deleted."""
         self.settle()
-        operations = [({"delete": {"_id": hit["_id"], **unchanged(hit)}},) for hit in hits]
+        self._end_batch()
+        operations = [({"delete": _place(hit["_id"], hit.get("_routing")) | unchanged(hit)},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
         return sum(result["status"] == HTTPStatus.OK for result in results)
+
+    def _begin_batch(self, packed: Sequence[bytes], state: State | None) -> None:
+        """Record what is written next, so that it is written completely or not at all.
+
+        Writes without a state are not recorded, but must not be undone by an earlier batch.
+        """
+        if state is None:
+            self._end_batch()
+        else:
+            self._has_batch = True
+            self._put([batch_document(packed, state, self.index.relation)])
+
+    def _end_batch(self) -> None:
+        if self._has_batch:
+            self._put([NO_BATCH])
+            self._has_batch = False
+
+    def _finish_batch(self) -> None:
+        """Write a batch again that may be incomplete because its writer failed."""
+        index = self.index
+        batch = index.run(read_batch(index.name, index.meta))
+        if batch.state is not None:
+            self._put([state_document(batch.state), *json_documents(batch.packed, index.relation)])
+            self._has_batch = True
+            self._end_batch()
 
     def _put(self, documents: Sequence[Document | JsonDocument]) -> None:
         task = f"write to the forest {self.index.name!r}"
         for some in chunks(documents, self.index.limits.bulk_documents):
-            operations = [({"index": {"_id": document_id}}, source) for document_id, source in some]
+            operations = [({"index": _place(each, self._routing(each))}, source) for each, source in some]
             self._send(task, operations, self._is_written, require_alias=True)
+
+    def _routing(self, document_id: str) -> str | None:
+        """Return the routing that puts all learned boilerplate on one shard, which keeps its order."""
+        is_routed = self.index.meta.shards > 1 and document_id.lstrip("~").startswith(FIELD)
+        return FIELD if is_routed else None
 
     def _send(
         self, task: str, operations: Sequence[Operation], is_settled: Callable[[Result], bool], **options: Any
@@ -217,3 +257,7 @@ class ForestWriter(Closing):
             raise self.lease.lost()
         # A document that has changed since it was read is kept.
         return result["status"] in {HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
+
+def _place(document_id: str, routing: str | None) -> dict[str, str]:
+    return {"_id": document_id} if routing is None else {"_id": document_id, "routing": routing}

@@ -1,0 +1,50 @@
+"""The last batch of a forest with several shards, in one document.
+
+Shards apply a request independently, so a crash may leave any part of a batch unwritten. The owner therefore
+writes the whole batch to one document first, then the documents of its nodes. After a crash, the next owner
+writes them again. Until then, readers add the batch to the results of their searches.
+"""
+
+import base64
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from esdedup.elastic.forest.meta import Meta
+from esdedup.elastic.forest.stored import Document, Stored, unpack
+from esdedup.elastic.requests import Requests, stored_document
+from esdedup.forest.model import State
+from esdedup.neighbours.relation import Relation
+
+BATCH_ID = "~batch"
+
+NO_BATCH: Document = (BATCH_ID, {"state": {}})
+"""The document when no batch needs to be written again."""
+
+
+class Batch(NamedTuple):
+    """A batch, which may have been written to some of the shards only."""
+
+    # The forest's state after the batch; None if there is no such batch.
+    state: State | None = None
+    # Its nodes and content hashes, packed.
+    packed: Sequence[bytes] = ()
+
+    def stored(self, relation: Relation) -> list[Stored]:
+        """Return its nodes and content hashes."""
+        return [each for packed in self.packed if (each := unpack(packed, relation)) is not None]
+
+
+def batch_document(packed: Sequence[bytes], state: State, relation: Relation) -> Document:
+    """Return the document with a whole batch."""
+    log, _ = relation.core.log([*packed])
+    return BATCH_ID, {"state": dataclasses.asdict(state) | {"log": base64.b64encode(log).decode()}}
+
+
+def read_batch(forest: str, meta: Meta) -> Requests[Batch]:
+    """Read the last batch, even before a refresh. With one shard there is none, and no request."""
+    source = None if meta.shards == 1 else (yield from stored_document(forest, BATCH_ID))
+    if not source or not (state := dict(source["state"])):
+        return Batch()
+    entries, _ = meta.relation.core.entries(base64.b64decode(state.pop("log")))
+    return Batch(State(**state), [each for each in entries if isinstance(each, bytes)])

@@ -46,8 +46,13 @@ class State:
         return cls(roots, nodes, contents(store.boilerplate))
 
 
-def kill_points(requests: list[str], chance: random.Random, *, first: str) -> list[Point]:
+SHARDS = pytest.mark.parametrize("shards", [None, 3, 5], ids=["a log", "3 shards", "5 shards"])
+
+
+def kill_points(requests: list[str], chance: random.Random, *, first: str, shards: int | None) -> list[Point]:
     """Return points at which a run is killed: before a request, or after a write whose response is lost.
+
+    With several shards, also after a write to the forest that only some shards performed.
 
     In `make nightly`, return all such points. In `make test`, return two points at different kinds of writes:
     after sending a write whose address contains `first`, and before sending another write. A kill at a read
@@ -59,12 +64,19 @@ def kill_points(requests: list[str], chance: random.Random, *, first: str) -> li
         method, target, _ = request.split(" ", 2)
         if method not in ("GET", "HEAD") and "_search" not in target and "_pit" not in target:
             kinds.setdefault(f"{method} {target.partition('?')[0]}", []).append(point)
+    partly = [
+        dataclasses.replace(point, when="partly")
+        for kind, each in kinds.items()
+        if shards and "-w-" in kind and "_bulk" in kind
+        for point in each
+    ]
     if exploring.EFFORT > 1:
         writes = [point for each in kinds.values() for point in each]
-        return before + [unanswered(point) for point in writes]
+        return before + [unanswered(point) for point in writes] + partly
     chosen = chance.choice([kind for kind in kinds if first in kind])
     other = chance.choice([kind for kind in kinds if kind != chosen])
-    return [unanswered(chance.choice(kinds[chosen])), chance.choice(kinds[other])]
+    some = chance.sample(partly, min(len(partly), 2))
+    return [unanswered(chance.choice(kinds[chosen])), chance.choice(kinds[other]), *some]
 
 
 def unanswered(point: Point) -> Point:
@@ -91,27 +103,34 @@ def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: 
         es.options(ignore_status=404).indices.delete(index=f"{job.index},{job.forest}")
 
 
+@SHARDS
 @pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
 def test_a_kill_at_any_request_changes_no_root(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: Profile
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: Profile, shards: int | None
 ) -> None:
     def new_job() -> Job:
-        index, forest = index_name("news"), index_name("forest")
-        return Job(url=elasticsearch_url, index=index, forest=forest, profile=profile)
+        return Job(
+            url=elasticsearch_url,
+            index=index_name("news"),
+            forest=index_name("forest"),
+            profile=profile,
+            forest_shards=shards,
+        )
 
     job = new_job()
     Dedup(es).setup(job.index)
     chance = exploring.new_random(f"kill points of {profile.name}")
-    points = kill_points(feed(job).requests, chance, first="_bulk")
+    points = kill_points(feed(job).requests, chance, first="_bulk", shards=shards)
     expected = State.of(es, job)
     assert expected == State.undisturbed(job)
     assert len(set(expected.articles.values())) < len(expected.nodes) < len(expected.articles) == job.count
     assert_nothing_is_lost_at(points, new_job, es, expected)
 
 
+@SHARDS
 @pytest.mark.parametrize("learns_first", [False, True])
 def test_a_feeder_killed_while_learning_learns_everything_once(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names, learns_first: bool
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, learns_first: bool, shards: int | None
 ) -> None:
     """The learner's blocks and periods of pages end within batches; outdated documents are deleted."""
     # In `make nightly`, use several blocks of the usual size.
@@ -128,6 +147,7 @@ def test_a_feeder_killed_while_learning_learns_everything_once(
             index=index_name("news"),
             forest=index_name("forest"),
             profile=VERIFIED,
+            forest_shards=shards,
             pace=pace,
             learns_first=learns_first,
             count=count,
@@ -139,7 +159,7 @@ def test_a_feeder_killed_while_learning_learns_everything_once(
         Dedup(es).setup(job.index)
         chance = exploring.new_random(f"learns first: {learns_first}")
         # While the feeder learns from articles, all its writes are `_bulk` requests.
-        points = kill_points(feed(job).requests, chance, first="_bulk")
+        points = kill_points(feed(job).requests, chance, first="_bulk", shards=shards)
         expected = State.of(es, job)
         assert expected == State.undisturbed(job)
         assert any(value >= LEARNED for (value,) in expected.learned["passages"].values())

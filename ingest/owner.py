@@ -26,7 +26,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.following import Follower
 from esdedup.elastic.forest.lease import DEFAULT_TTL_S, LeaseTerms
-from esdedup.elastic.forest.meta import LOOKUPS, Lookup, check_shards
+from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.forest.store import ElasticStore, ForestSize
 from esdedup.elastic.stories import Edits, read_edits
 from esdedup.errors import EsdedupError, ServerError, SettingError
@@ -78,7 +78,6 @@ class OwnerSettings:
         ):
             if not is_right:
                 raise SettingError(f"{name} is {getattr(self, name)!r}; it must be {allowed}")
-        check_shards(self.forest_shards, self.lookup)
         # Raises for an invalid retention.
         _ = self.aging
 

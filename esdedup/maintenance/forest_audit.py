@@ -4,7 +4,7 @@ import dataclasses
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from esdedup.elastic.forest.batch import read_batch
 from esdedup.elastic.forest.index import ForestIndex
@@ -104,7 +104,8 @@ class ForestAudit:
         stored = batch.stored(index.relation) if is_fresh else []
         added = {each.id: each for each in stored if isinstance(each, StoredNode)}
         others = (node for node in itertools.chain(first, nodes) if node.id not in added)
-        return heapq.merge(others, sorted(added.values(), key=_place), key=_place)
+        by_tree = attrgetter("root", "seq")
+        return heapq.merge(others, sorted(added.values(), key=by_tree), key=by_tree)
 
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
         # The root may be a leaf of another tree.
@@ -238,10 +239,6 @@ class ForestAudit:
 def _unfindable(node: StoredNode) -> Violation:
     detail = "its neighbours would not find it, or its tree would be counted wrongly"
     return repairable(ViolationKind.UNFINDABLE, node.id, detail, Remedy(stored=(node,)))
-
-
-def _place(node: StoredNode) -> tuple[str, int]:
-    return node.root, node.seq
 
 
 def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:

@@ -14,7 +14,7 @@ from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LeaseTerms
-from esdedup.elastic.forest.meta import Lookup, check_shards, read_meta
+from esdedup.elastic.forest.meta import Lookup, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.patience import patient
 from esdedup.errors import ForestError, SettingError
@@ -157,7 +157,6 @@ class Maintenance(Inspection):
             IndexNotReady: As for the class; or none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
-        check_shards(forest_shards, lookup)
         name = self._scope.given_forest
         # Indices of another forest may be used to rebuild a new or incomplete forest.
         if name is None or ((found := execute(self._client, read_meta(name))) and not found.rebuilding):

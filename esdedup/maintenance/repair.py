@@ -349,8 +349,9 @@ class Rebuild:
         # Use the standard profile of that name or, if the label is its, the variant that keeps boilerplate.
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
-        # A log has one shard, whatever the replaced forest had.
-        shards = self.shards or (replaced.shards if replaced and self.lookup != "memory" else 1)
+        # A log has one shard, and several shards are searched.
+        usual = replaced.shards if replaced and self.lookup != "memory" else 1
+        shards = usual if self.shards is None else self.shards
         lookup = self.lookup or (replaced.lookup if replaced and shards == 1 else None)
         meta = Meta.of(profile, lookup=lookup, shards=shards)
         return dataclasses.replace(meta, profile=label, rebuilding=True)

@@ -27,22 +27,22 @@ from esdedup.forest import Assignment
 from esdedup.reading.reader import asking_owner
 from esdedup.sites import site_of
 from tests.support.between import Answer, Send, Sent, answer, client_with
-from tests.support.forests import ARTICLES, Read, feed, nodes, owner_of, roots
+from tests.support.forests import ARTICLES, SHARDED, Read, feed, nodes, owner_of, roots
 from tests.support.learned import Pace, contents, learned
 from tests.support.names import Names
 from tests.support.pages import pages
 
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
-@pytest.mark.parametrize("lookup", ["memory", "search"])
+@pytest.mark.parametrize("how", [{"lookup": "memory"}, {"lookup": "search"}, SHARDED["3 shards"]], ids=str)
 def test_a_lookup_predicts_the_root_of_an_article(
-    es: Elasticsearch, read: Read, index_name: Names, profile: Profile, lookup: Lookup
+    es: Elasticsearch, read: Read, index_name: Names, profile: Profile, how: dict[str, Any]
 ) -> None:
     """The reader searches the articles if the nodes are in the owner's memory."""
     index, forest = index_name("articles"), index_name("forest")
     of = {"forest": forest, "profile": profile}
     known, coming = ARTICLES[:-15], ARTICLES[-15:]
-    with Dedup(es, forest=forest, profile=profile, lookup=lookup) as dedup:
+    with Dedup(es, forest=forest, profile=profile, **how) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, known)
         joined, after = 0, roots(es, index)
@@ -55,7 +55,7 @@ def test_a_lookup_predicts_the_root_of_an_article(
             root = after[article["_id"]]
             is_new = root not in before.values()
             assert page.root == (None if is_new else root)
-            assert page.root_exact == (lookup == "search")
+            assert page.root_exact == (how["lookup"] == "search")
             members = [each for each, its in before.items() if its == root]
             assert page.total == len(members)
             assert {each.id for each in page.rows} <= set(members)

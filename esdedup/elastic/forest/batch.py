@@ -18,9 +18,6 @@ from esdedup.neighbours.relation import Relation
 
 BATCH_ID = "~batch"
 
-NO_BATCH: Document = (BATCH_ID, {"state": {}})
-"""The document when no batch needs to be written again."""
-
 
 class Batch(NamedTuple):
     """A batch, which may have been written to some of the shards only."""
@@ -35,10 +32,11 @@ class Batch(NamedTuple):
         return [each for packed in self.packed if (each := unpack(packed, relation)) is not None]
 
 
-def batch_document(packed: Sequence[bytes], state: State, relation: Relation) -> Document:
-    """Return the document with a whole batch."""
+def batch_document(packed: Sequence[bytes], state: State | None, relation: Relation) -> Document:
+    """Return the document with a whole batch; without a state, there is no batch to write again."""
     log, _ = relation.core.log([*packed])
-    return BATCH_ID, {"state": dataclasses.asdict(state) | {"log": base64.b64encode(log).decode()}}
+    batch = {"log": base64.b64encode(log).decode()}
+    return BATCH_ID, {"state": dataclasses.asdict(state) | batch if state else {}}
 
 
 def read_batch(forest: str, meta: Meta) -> Requests[Batch]:

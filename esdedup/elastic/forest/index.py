@@ -80,19 +80,14 @@ class ForestIndex:
 
         Without `lookup` and `shards`, an existing forest may have any, and a new forest gets `memory` and 1.
         """
-        made = Meta.of(profile, lookup=lookup, shards=shards or 1)
+        made = Meta.of(profile, lookup=lookup, shards=1 if shards is None else shards)
         index = cls.make(client, name, meta=made, limits=limits)
-        refuse_others(name, index.meta, profile)
-        if shards not in {None, index.meta.shards}:
+        found = index.meta
+        refuse_others(name, found, profile)
+        if lookup not in {None, found.lookup} or shards not in {None, found.shards}:
             raise ForestMismatch(
-                f"the forest {name!r} has {index.meta.shards:,} shards, not {shards:,}: omit the number of "
-                "shards, or rebuild the forest with it",
-                forest=name,
-            )
-        if lookup is not None and lookup != index.meta.lookup:
-            raise ForestMismatch(
-                f"the forest {name!r} has the lookup {index.meta.lookup!r}, not {lookup!r}: omit the lookup, "
-                f"or rebuild the forest with the lookup {lookup!r}",
+                f"the forest {name!r} has the lookup {found.lookup!r} and {found.shards:,} primary shards: omit "
+                "these settings, or rebuild the forest with them",
                 forest=name,
             )
         return index

@@ -1,14 +1,16 @@
 """Loads the live nodes and content hashes of a forest into memory."""
 
+import itertools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lookup import load_missing
 from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.stored import live_filter, packed_of
+from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
 from esdedup.errors import ForestFull
 from esdedup.forest import NO_TIME, Aging, Nodes
@@ -17,29 +19,24 @@ from esdedup.serial_thread import SerialThread
 
 def _load_nodes(
     index: ForestIndex,
+    pages: Iterable[Hits],
     *,
     aging: Aging,
     live_since_ms: int,
     memory_bytes: int,
     is_ended: Callable[[], bool],
-    written: Sequence[bytes],
 ) -> Nodes | None:
-    """Load all live nodes as of the last refresh; return None if stopped, or if they take too much memory.
-
-    `written` has the nodes written meanwhile: on several shards, searches may see a leaf before its root.
-    """
+    """Load all live nodes from `pages`; return None if stopped, or if they take too much memory."""
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
     if node_count * index.relation.dtype.itemsize > memory_bytes:
         # The signatures alone take too much memory.
         return None
-    query: Query = {"bool": {"filter": [{"exists": {"field": "packed"}}, *lives]}}
     nodes = Nodes(index.relation, aging)
-    for hits in index.hit_pages(query):
+    for hits in pages:
         nodes.load(packed_of(hits), live_since_ms=NO_TIME)
         if nodes.size_bytes > memory_bytes or is_ended():
             return None
-    nodes.load([*written], live_since_ms=NO_TIME)
     index.run(load_missing(nodes, index.search, live_since_ms=live_since_ms))
     return nodes if nodes.size_bytes <= memory_bytes else None
 
@@ -78,15 +75,20 @@ class BackgroundLoader:
         since_ms = self._live_since_ms = [live_since_ms]
         self._ended = threading.Event()
         is_ended = self._ended.is_set
+        query: Query = {"bool": {"filter": [{"exists": {"field": "packed"}}, *live_filter(live_since_ms)]}}
+        pages: Iterable[Hits] = index.hit_pages(query)
+        if index.meta.shards > 1:
+            # Take the snapshot now: during a batch, a search may see a leaf without its root.
+            pages = itertools.chain(list(itertools.islice(pages, 1)), pages)
 
         def load() -> Nodes | None:
             nodes = _load_nodes(
                 index,
+                pages,
                 aging=aging,
                 live_since_ms=since_ms[0],
                 memory_bytes=memory_bytes,
                 is_ended=is_ended,
-                written=written,
             )
             while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
                 _load_also(nodes, written[:count], since_ms[0])

@@ -125,13 +125,11 @@ def look_up(
     fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
     fingerprints = without_placeholders(overrides, fingerprints, [text], [site])
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
-    state, aging, recent = (
-        status.state.after(batch.state or State()),
-        status.aging,
-        batch.stored(meta.relation),
-    )
+    state, aging = status.state.after(batch.state or State()), status.aging
     search = reader_nodes(forest, meta, aging, index=index, fields=fields, limits=limits)
-    nodes = yield from gather(search, arrivals, recent=recent, state=state, aging=aging, now_ms=now_ms)
+    nodes = yield from gather(
+        search, arrivals, recent=batch.stored(meta.relation), state=state, aging=aging, now_ms=now_ms
+    )
     (assignment,) = nodes.assign(arrivals, state, now_ms=now_ms).assignments
     return assignment, isinstance(search, NodeSearch)
 

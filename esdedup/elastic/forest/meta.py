@@ -46,7 +46,10 @@ class Meta:
 
     @classmethod
     def of(cls, profile: Profile, *, lookup: Lookup | None = None, shards: int = 1) -> "Meta":
-        """Return the metadata of a new forest. Without `lookup`, only one shard has the lookup `memory`."""
+        """Return the metadata of a new forest. Without `lookup`, it is `memory` only for one shard."""
+        most = 1 if lookup == "memory" else MAX_SHARDS
+        if not 1 <= shards <= most:
+            raise SettingError(f"forest_shards is {shards}; for this lookup, it must be 1 to {most:,}")
         return cls(
             format=FORMAT if shards == 1 else SHARDED_FORMAT,
             shards=shards,
@@ -73,14 +76,6 @@ class Meta:
     def relation(self) -> Relation:
         """The relation by which the forest compares signatures."""
         return Relation(max_distance_bits=self.max_distance_bits, agreement=self.agreement)
-
-
-def check_shards(shards: int | None, lookup: Lookup | None) -> None:
-    """Raise `SettingError` if a forest with this lookup cannot have this number of shards."""
-    most = 1 if lookup == "memory" else MAX_SHARDS
-    if shards is not None and not 1 <= shards <= most:
-        with_lookup = f" with the lookup {lookup!r}" if lookup else ""
-        raise SettingError(f"forest_shards is {shards}; it must be from 1 to {most:,}{with_lookup}")
 
 
 def read_meta(name: str) -> Requests[Meta | None]:

@@ -86,8 +86,8 @@ class ElasticStore(Closing):
             terms: How the lease is acquired and held.
             lookup: How nodes are found, fixed when a forest is created. None means the forest's own lookup,
                 or `memory` for a new forest.
-            forest_shards: The number of primary shards, fixed when a forest is created. None means the forest's own
-                number, or 1 for a new forest. More than one requires the lookup `search`.
+            forest_shards: The number of primary shards, fixed when a forest is created; more than one only
+                with the lookup `search`. None means the forest's own number, or 1 for a new forest.
             memory_bytes: The maximum memory for nodes. Beyond it, a forest with the lookup `memory` refuses
                 articles. With `search`, all live nodes are in memory while they fit, so that batches need no
                 search; 0 keeps no nodes in memory.
@@ -184,13 +184,12 @@ class ElasticStore(Closing):
         with self._changing():
             if self._nodes is not None:
                 self._nodes.commit(plan)
-            if self._loading is not None:
-                # Before the write, of which the loading may see only a part.
-                self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
             written = self._begin_writing(plan.written, plan.state, log=plan.log)
             self._state = plan.state
             if self._nodes is None:
                 self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
+                if self._loading is not None:
+                    self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
             else:
                 # The writer has finished the earlier plans, so they are durable.
                 while len(self._nodes.committed) > 1:
@@ -314,6 +313,8 @@ class ElasticStore(Closing):
                 self._nodes = loading.nodes()
             except ServerError as error:
                 log.warning("nodes are searched for until they can be loaded into memory: %s", error)
+                # Refresh first, so that the nodes written meanwhile are loaded.
+                self._refresh()
                 self._begin_loading(wait_s=0.0)
             else:
                 self._loading = None

@@ -10,7 +10,7 @@ from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.batch import NO_BATCH, batch_document, read_batch
+from esdedup.elastic.forest.batch import batch_document, read_batch
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
@@ -18,7 +18,7 @@ from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_numb
 from esdedup.elastic.forest.status import state_document
 from esdedup.elastic.forest.stored import Document, JsonDocument, json_documents, unchanged
 from esdedup.elastic.requests import chunks
-from esdedup.errors import EsdedupError, IndexNotReady, ServerUnavailable
+from esdedup.errors import EsdedupError, ForestLost, ForestMismatch, IndexNotReady, ServerUnavailable
 from esdedup.forest.model import State
 from esdedup.serial_thread import SerialThread
 
@@ -34,6 +34,12 @@ class ForestWriter(Closing):
 
     def __init__(self, index: ForestIndex, *, terms: LeaseTerms = DEFAULT_TERMS) -> None:
         """Take the lease, and make all earlier writes visible to searches."""
+        if (shards := int(index.setting("number_of_shards"))) != index.meta.shards:
+            raise ForestMismatch(
+                f"the forest {index.name!r} was made with {index.meta.shards:,} primary shards, and now has "
+                f"{shards:,}: give the index its shards back, or delete it and rebuild it from its articles",
+                forest=index.name,
+            )
         self.index = index
         self.lease = Lease(index.client, forest=index.name, terms=terms)
         self._thread = SerialThread("esdedup-writer")
@@ -43,7 +49,7 @@ class ForestWriter(Closing):
         self._log: LogDocuments | None = None
         # Why the last write failed. Further writes raise this error until `forget_failure`.
         self.failure: BaseException | None = None
-        # Whether the next owner of a forest with several shards would write the last batch again.
+        # Whether the next owner would write a batch again, which may be on some shards only.
         self._has_batch = False
         self.lease.acquire()
         with self.released_on_error():
@@ -71,6 +77,9 @@ class ForestWriter(Closing):
             self.settle()
             # A lost forest has been reported already.
             if not self.lease.is_lost:
+                if self.failure is None:
+                    with contextlib.suppress(ForestLost):
+                        self._write_batch()
                 with self.noticing_deletion():
                     self.index.refresh()
         except ServerUnavailable:
@@ -102,8 +111,8 @@ class ForestWriter(Closing):
     ) -> None:
         """Write the state, then the nodes and content hashes in order, then learned boilerplate.
 
-        Repeating a write changes nothing. After an error, part of the data may have been written. On several
-        shards there is no order, but the next owner writes a state and its nodes and content hashes again.
+        Repeating a write changes nothing. After an error, part of the data may have been written; on several
+        shards, in no order, but completed by `forget_failure` and the next owner if there is a state.
         """
         self.begin(packed, state=state, learned=learned).result()
 
@@ -136,8 +145,8 @@ class ForestWriter(Closing):
 
         def write() -> None:
             try:
-                if self.index.meta.shards > 1 and (packed or state):
-                    self._begin_batch(packed, state)
+                if packed or state:
+                    self._write_batch(packed, state)
                 self._put([*documents(), *learned[:_LEARNED_AT_ONCE]])
                 for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
                     self._put(some)
@@ -190,46 +199,40 @@ class ForestWriter(Closing):
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
         """Delete the documents of `hits`, except any written since the search; return the number deleted."""
         self.settle()
-        self._end_batch()
-        operations = [({"delete": _place(hit["_id"], hit.get("_routing")) | unchanged(hit)},) for hit in hits]
+        self._write_batch()
+        operations = [({"delete": self._place(hit["_id"]) | unchanged(hit)},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
         return sum(result["status"] == HTTPStatus.OK for result in results)
 
-    def _begin_batch(self, packed: Sequence[bytes], state: State | None) -> None:
-        """Record what is written next, so that it is written completely or not at all.
+    def _write_batch(self, packed: Sequence[bytes] = (), state: State | None = None) -> None:
+        """Record a batch, so that several shards get all of it or nothing.
 
-        Writes without a state are not recorded, but must not be undone by an earlier batch.
+        Without a state, only forget the last batch, since writing it again would undo the next change.
         """
-        if state is None:
-            self._end_batch()
-        else:
+        if self.index.meta.shards > 1 and (state or self._has_batch):
             self._has_batch = True
             self._put([batch_document(packed, state, self.index.relation)])
-
-    def _end_batch(self) -> None:
-        if self._has_batch:
-            self._put([NO_BATCH])
-            self._has_batch = False
+            self._has_batch = state is not None
 
     def _finish_batch(self) -> None:
-        """Write a batch again that may be incomplete because its writer failed."""
+        """Write the last batch again, since its writer may have failed."""
         index = self.index
         batch = index.run(read_batch(index.name, index.meta))
         if batch.state is not None:
             self._put([state_document(batch.state), *json_documents(batch.packed, index.relation)])
             self._has_batch = True
-            self._end_batch()
+            self._write_batch()
 
     def _put(self, documents: Sequence[Document | JsonDocument]) -> None:
         task = f"write to the forest {self.index.name!r}"
         for some in chunks(documents, self.index.limits.bulk_documents):
-            operations = [({"index": _place(each, self._routing(each))}, source) for each, source in some]
+            operations = [({"index": self._place(each)}, source) for each, source in some]
             self._send(task, operations, self._is_written, require_alias=True)
 
-    def _routing(self, document_id: str) -> str | None:
-        """Return the routing that puts all learned boilerplate on one shard, which keeps its order."""
+    def _place(self, document_id: str) -> dict[str, str]:
+        # Learned boilerplate is on one shard, which keeps its order.
         is_routed = self.index.meta.shards > 1 and document_id.lstrip("~").startswith(FIELD)
-        return FIELD if is_routed else None
+        return {"_id": document_id} | ({"routing": FIELD} if is_routed else {})
 
     def _send(
         self, task: str, operations: Sequence[Operation], is_settled: Callable[[Result], bool], **options: Any
@@ -257,7 +260,3 @@ class ForestWriter(Closing):
             raise self.lease.lost()
         # A document that has changed since it was read is kept.
         return result["status"] in {HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-
-
-def _place(document_id: str, routing: str | None) -> dict[str, str]:
-    return {"_id": document_id} if routing is None else {"_id": document_id, "routing": routing}

@@ -62,7 +62,7 @@ _COPIED_TO = re.compile(r'"copy_to": (".*?"|\[.*?\])')
 def forest_index(*, meta: dict[str, Any]) -> dict[str, Any]:
     """Return the mappings and settings of a forest's index; `meta` has its format, profile and shards."""
     body = _read("forest")
-    body["settings"]["number_of_shards"] = meta["shards"]
+    body["settings"]["number_of_shards"] = meta.get("shards", 1)
     body["mappings"]["_meta"] = {"esdedup": meta}
     return body
 

@@ -11,7 +11,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
 from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.status import read_ordered_since
-from esdedup.elastic.forest.stored import Hit, StoredNode, genuine, recreate_root, signatures_of
+from esdedup.elastic.forest.stored import Hit, Stored, StoredNode, genuine, recreate_root, signatures_of
 from esdedup.elastic.requests import chunks
 from esdedup.errors import ForestDamaged, ServerBusy
 from esdedup.forest.model import NO_TIME, Aging
@@ -89,23 +89,25 @@ class ForestAudit:
         """
         index = self._index
         for _ in range(_SNAPSHOTS):
-            batch = index.run(read_batch(index.name, index.meta))
-            is_fresh = index.refresh_if_allowed()
+            batch, is_fresh = self._last_batch(), index.refresh_if_allowed()
             if index.log is not None:
                 index.run(index.log.update())
             self._damaged: list[Hit] = []
             self._misplaced: list[StoredNode] = []
             nodes = index.nodes.by_tree(damaged=self._damaged, misplaced=self._misplaced)
             first = list(itertools.islice(nodes, 1))
-            if index.run(read_batch(index.name, index.meta)) == batch or not is_fresh:
+            if not is_fresh or self._last_batch() == batch:
                 break
         else:
             raise ServerBusy(f"the forest {index.name!r} is written to too fast: verify it later")
-        stored = batch.stored(index.relation) if is_fresh else []
-        added = {each.id: each for each in stored if isinstance(each, StoredNode)}
+        added = {each.id: each for each in batch if is_fresh and isinstance(each, StoredNode)}
         others = (node for node in itertools.chain(first, nodes) if node.id not in added)
         by_tree = attrgetter("root", "seq")
         return heapq.merge(others, sorted(added.values(), key=by_tree), key=by_tree)
+
+    def _last_batch(self) -> list[Stored]:
+        index = self._index
+        return index.run(read_batch(index.name, index.meta)).stored(index.relation)
 
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
         # The root may be a leaf of another tree.
@@ -213,8 +215,7 @@ class ForestAudit:
             gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
             if gone and index.meta.shards > 1:
                 # Another shard may have been refreshed too early to show a hash's node.
-                batch = index.run(read_batch(index.name, index.meta)).stored(index.relation)
-                index.refresh_if_allowed()
+                batch, _ = self._last_batch(), index.refresh_if_allowed()
                 gone -= {each.document_id for each in (*batch, *index.run(index.nodes.by_id(gone)))}
             # Read the status after the nodes: if a content hash is live now, its node was live when read.
             live_since_ms = index.status().live_since_ms(self._aging)

@@ -199,7 +199,8 @@ class ForestWriter(Closing):
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
         """Delete the documents of `hits`, except any written since the search; return the number deleted."""
         self.settle()
-        self._write_batch()
+        if self.failure is None:
+            self._write_batch()
         operations = [({"delete": self._place(hit["_id"]) | unchanged(hit)},) for hit in hits]
         results = self._send(f"remove nodes of the forest {self.index.name!r}", operations, self._is_removed)
         return sum(result["status"] == HTTPStatus.OK for result in results)
@@ -207,7 +208,8 @@ class ForestWriter(Closing):
     def _write_batch(self, packed: Sequence[bytes] = (), state: State | None = None) -> None:
         """Record a batch, so that several shards get all of it or nothing.
 
-        Without a state, only forget the last batch, since writing it again would undo the next change.
+        Without a state, only forget the last batch, which must be complete: written again, it would undo the
+        next change.
         """
         if self.index.meta.shards > 1 and (state or self._has_batch):
             self._has_batch = True

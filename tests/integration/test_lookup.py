@@ -20,7 +20,6 @@ from esdedup import (
     SettingError,
 )
 from esdedup.elastic.forest.log import EVERY_LOG
-from esdedup.elastic.forest.meta import Lookup
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Assignment

@@ -161,7 +161,7 @@ def test_a_rebuild_can_change_the_lookup(es: Elasticsearch, fed: tuple[str, str]
     assert ForestIndex.find(es, forest).meta.lookup == "memory"
     with (
         Dedup(es, forest=forest, lookup="search") as dedup,
-        pytest.raises(ForestMismatch, match="rebuild the forest with the lookup 'search'"),
+        pytest.raises(ForestMismatch, match="has the lookup 'memory'"),
     ):
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
     assert roots(es, index) == before

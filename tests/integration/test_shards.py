@@ -273,7 +273,7 @@ def test_learned_boilerplate_stays_on_one_shard(es: Elasticsearch, index_name: N
     assert list(Maintenance(es, forest=forest).verify()) == []
 
 
-def test_a_later_edit_may_be_visible_before_an_earlier_one(
+def test_a_later_edit_may_be_visible_first(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     forest = index_name("forest")
@@ -305,7 +305,7 @@ def test_shards_are_fixed_when_a_forest_is_made(es: Elasticsearch, index_name: N
     assert settings["number_of_shards"] == "3"
     opened(es, forest).close()
     for name, shards in ((forest, 1), (log, 3)):
-        with pytest.raises(ForestMismatch, match="primary shards"):
+        with pytest.raises(ForestMismatch, match="its number of shards is"):
             opened(es, name, forest_shards=shards)
 
 
@@ -315,7 +315,7 @@ def test_an_index_that_was_split_is_refused(es: Elasticsearch, index_name: Names
     es.indices.add_block(index=whole, block="write")
     split = {"index.number_of_shards": 2, "index.blocks.write": None}
     es.indices.split(index=whole, target=forest, settings=split)
-    with pytest.raises(ForestMismatch, match="made with 1 primary shards, and now has 2"):
+    with pytest.raises(ForestMismatch, match="was 1, and is now 2"):
         opened(es, forest)
 
 

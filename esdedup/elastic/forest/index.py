@@ -86,8 +86,8 @@ class ForestIndex:
         refuse_others(name, found, profile)
         if lookup not in {None, found.lookup} or shards not in {None, found.shards}:
             raise ForestMismatch(
-                f"the forest {name!r} has the lookup {found.lookup!r} and {found.shards:,} primary shards: "
-                "omit these settings, or rebuild the forest with them",
+                f"the forest {name!r} has the lookup {found.lookup!r}, and its number of shards is "
+                f"{found.shards:,}: omit these settings, or rebuild the forest with them",
                 forest=name,
             )
         return index

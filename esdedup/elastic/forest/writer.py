@@ -36,7 +36,7 @@ class ForestWriter(Closing):
         """Take the lease, and make all earlier writes visible to searches."""
         if (shards := int(index.setting("number_of_shards"))) != index.meta.shards:
             raise ForestMismatch(
-                f"the forest {index.name!r} was made with {index.meta.shards:,} primary shards, and now has "
+                f"the number of shards of the forest {index.name!r} was {index.meta.shards:,}, and is now "
                 f"{shards:,}: give the index its shards back, or delete it and rebuild it from its articles",
                 forest=index.name,
             )

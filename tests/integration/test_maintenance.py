@@ -39,6 +39,7 @@ from esdedup.maintenance import ViolationKind
 from tests.support import stream
 from tests.support.forests import (
     ARTICLES,
+    SHARDED,
     a_leaf,
     all_nodes,
     feed,
@@ -86,9 +87,12 @@ def test_verify_distinguishes_equal_ids_in_two_indices(es: Elasticsearch, index_
     assert {violation.kind for violation in maintenance.verify([one, other])} == {ViolationKind.WRONG_BANDS}
 
 
-def test_verify_works_while_articles_arrive_and_expire(es: Elasticsearch, index_name: Names) -> None:
+@pytest.mark.parametrize("how", [{}, *SHARDED.values()], ids=["a log", *SHARDED])
+def test_verify_works_while_articles_arrive_and_expire(
+    es: Elasticsearch, index_name: Names, how: dict[str, Any]
+) -> None:
     index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest, retention=timedelta(days=1), batch_size=20) as dedup:
+    with Dedup(es, forest=forest, retention=timedelta(days=1), batch_size=20, **how) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES[:100], backfill=True)
         rest = iter(ARTICLES[100:])

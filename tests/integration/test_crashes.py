@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+import re
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ class State:
         return cls(roots, nodes, contents(store.boilerplate))
 
 
+FOREST_WRITES = r"^PUT /\S+-w-\d+/_bulk"
 SHARDS = pytest.mark.parametrize("shards", [None, 3, 5], ids=["a log", "3 shards", "5 shards"])
 
 
@@ -64,11 +66,10 @@ def kill_points(requests: list[str], chance: random.Random, *, first: str, shard
         method, target, _ = request.split(" ", 2)
         if method not in ("GET", "HEAD") and "_search" not in target and "_pit" not in target:
             kinds.setdefault(f"{method} {target.partition('?')[0]}", []).append(point)
+    count = sum(re.search(FOREST_WRITES, request) is not None for request in requests) if shards else 0
     partly = [
-        dataclasses.replace(point, when="partly")
-        for kind, each in kinds.items()
-        if shards and "-w-" in kind and "_bulk" in kind
-        for point in each
+        Point(signal=signal.SIGKILL, matching=FOREST_WRITES, number=number, when="partly")
+        for number in range(1, count + 1)
     ]
     if exploring.EFFORT > 1:
         writes = [point for each in kinds.values() for point in each]

@@ -23,7 +23,7 @@ from esdedup.elastic.mappings import is_set_up, refuse_unusable
 from esdedup.elastic.meta import copied_from, fields_of, mapping_of, saved_fields
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import Query, chunks, refresh
+from esdedup.elastic.requests import Query, chunks, count, refresh
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
@@ -82,7 +82,11 @@ class Adoption(InPlace):
         latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
         with translated(f"read the latest articles of {self._index!r}", index=self._index):
             answer = patient(self._client).search(
-                index=self._index, query=self._to_do, sort=[{self.fields.time: latest}], size=_LATEST
+                index=self._index,
+                query=self._to_do,
+                sort=[{self.fields.time: latest}],
+                size=_LATEST,
+                allow_partial_search_results=False,
             )
         articles = list(map(_article, reversed(answer["hits"]["hits"])))
         clustering = Clustering(
@@ -223,7 +227,7 @@ class AdoptionIntoCopies(Adoption):
                 copy, each = name + self._suffix, client.indices.get(index=name)[name]
                 self._refuse_unfit(name, each)
                 client.indices.refresh(index=copy)
-                here, there = (int(client.count(index=one)["count"]) for one in (name, copy))
+                here, there = (execute(client, count(one, {"match_all": {}})) for one in (name, copy))
                 if here != there:
                     counts = f"the index {name!r} has {here:,} articles and its copy {there:,}"
                     raise IndexNotReady(f"{counts}: adopt it again", index=name)

@@ -140,7 +140,9 @@ class InPlace(Run):
             "aggs": {"todo": {"filter": self._to_do}},
         }
         with translated(f"count the articles of {self._index!r}", index=self._index):
-            counted = client.search(index=self._index, size=0, aggs={"indices": by_index})
+            counted = client.search(
+                index=self._index, size=0, aggs={"indices": by_index}, allow_partial_search_results=False
+            )
             sizes = client.indices.stats(index=self._index, metric="store")["indices"]
         counts = {each["key"]: each for each in counted["aggregations"]["indices"]["buckets"]}
         return tuple(

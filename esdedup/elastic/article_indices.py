@@ -243,7 +243,12 @@ class Articles:
         query = {"exists": {"field": fields.root}}
         with translated(f"search the index {index!r}", index=index):
             answer = self._client.search(
-                index=index, query=query, size=0, terminate_after=1, ignore_unavailable=True
+                index=index,
+                query=query,
+                size=0,
+                terminate_after=1,
+                ignore_unavailable=True,
+                allow_partial_search_results=False,
             )
         return bool(answer["hits"]["total"]["value"])
 
@@ -284,7 +289,10 @@ def check_names(
     query: dict[str, Any] = {"bool": {"filter": {"terms": {"_index": sorted(indices)}}, "should": should}}
     at_random = {"query": query, "random_score": {"seed": 0, "field": "_seq_no"}, "boost_mode": "sum"}
     with translated(f"sample the articles in {name!r}", index=name):
-        hits = client.search(index=name, query={"function_score": at_random}, size=_SAMPLE)["hits"]["hits"]
+        answer = client.search(
+            index=name, query={"function_score": at_random}, size=_SAMPLE, allow_partial_search_results=False
+        )
+        hits = answer["hits"]["hits"]
     articles = [hit.get("_source", {}) | {"_id": hit["_id"]} for hit in hits]
     for hit, article in zip(hits, articles, strict=True):
         if (own := value_of(article, fields.dedup)) is not None:

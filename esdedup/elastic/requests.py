@@ -2,10 +2,10 @@
 
 An operation is a generator. It yields a request, is sent the response, and returns its result::
 
-    def count(index: str, query: Query) -> Requests[int]:
-        body = {"query": query, "size": 0, "track_total_hits": True}
+    def latest(index: str, field: str) -> Requests[str]:
+        body = {"size": 1, "sort": [{field: "desc"}]}
         (response,) = yield Search(index=index, bodies=[body])
-        return response["hits"]["total"]["value"]
+        return response["hits"]["hits"][0]["_id"]
 
 `execute` runs an operation with a synchronous client, `execute_async` with an asynchronous client. Each
 operation is thus written once for both, and can be tested without a server. Operations call other
@@ -161,6 +161,12 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
     """Run searches in one request; return their responses."""
     answers: list[Any] = yield Search(index=index, bodies=bodies)
     return answers
+
+
+def count(index: str, query: Query) -> Requests[int]:
+    """Count the documents that match. (The count API ignores shards that are unavailable.)"""
+    (answer,) = yield from search(index, {"query": query, "size": 0, "track_total_hits": True})
+    return int(answer["hits"]["total"]["value"])
 
 
 def answered(

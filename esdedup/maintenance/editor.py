@@ -10,7 +10,7 @@ from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
 from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
 from esdedup.elastic.meta import forest_of, other_forest, saved_forest
-from esdedup.elastic.requests import ReadClock, Requests, search
+from esdedup.elastic.requests import ReadClock, Requests, count
 from esdedup.elastic.stories import (
     Edits,
     edit_document,
@@ -186,8 +186,7 @@ def _leaves_some(ready: CheckedIndex, story: str, *, texts: tuple[str, ...]) -> 
     has_none = {"bool": {"must_not": {"exists": {"field": ready.fields.fingerprint}}}}
     split = [of_texts[0], {"bool": {"filter": [of_texts[1], has_none]}}]
     query = {"bool": {"filter": {"term": {ready.fields.cluster: story}}, "must_not": split}}
-    (answer,) = yield from search(ready.index, {"query": query, "size": 0, "track_total_hits": True})
-    return bool(answer["hits"]["total"]["value"])
+    return (yield from count(ready.index, query)) > 0
 
 
 class Editor:

@@ -184,8 +184,8 @@ class Records:
             self._client.indices.refresh(index=self._indices)
 
     def _count(self, query: Query) -> int:
-        with translated(f"count the articles in {self._names}"):
-            return int(self._client.count(index=self._indices, query=query, allow_no_indices=False)["count"])
+        answer = self._search(size=0, query=query, track_total_hits=True, allow_no_indices=False)
+        return int(answer["hits"]["total"]["value"])
 
     def _aggregate(self, aggregations: Query) -> dict[str, Any]:
         return dict(self._search(size=0, aggs=aggregations, allow_no_indices=False)["aggregations"])

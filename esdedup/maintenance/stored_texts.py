@@ -9,11 +9,11 @@ import numpy as np
 import pydantic
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import Query, aggregate
+from esdedup.elastic.requests import count as count_documents
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.reading.articles import StoredText, text_by_fingerprint
@@ -80,9 +80,7 @@ class StoredTexts:
 
     def count_latest(self, latest: int) -> int:
         """Count the items that `texts` yields."""
-        with translated(f"count the articles in {self._names!r}"):
-            answer = self._client.count(index=self._names, query=self._latest(latest))
-        return int(answer["count"])
+        return execute(self._client, count_documents(self._names, self._latest(latest)))
 
     def texts(self, latest: int) -> Iterator[RawPage | ArticleRejected]:
         """Yield the latest texts, or why an article has none, by arrival; articles without a root first."""

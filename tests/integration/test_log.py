@@ -2,11 +2,14 @@
 
 import base64
 import logging
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestFull, ForestMismatch, Maintenance
+from esdedup.elastic.bulk import CONFLICT, Result, send_bulk
+from esdedup.elastic.forest import writer
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.store import ElasticStore
@@ -52,6 +55,28 @@ def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) ->
         assert {each.kind.value for each in arrive(store, range(21))} == {"known"}
         # A new owner starts a new document, since its predecessor may have left the last document incomplete.
         assert documents(es, forest)[-1] == "log-4"
+
+
+def test_a_late_copy_of_a_write_changes_nothing(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write is sent again because its response was lost, and its first copy arrives after later writes."""
+    forest, sent = index_name("forest"), []
+
+    def send(client: Elasticsearch, operations: Any, **options: Any) -> list[Result]:
+        sent.append((client, operations, options))
+        return send_bulk(client, operations, **options)
+
+    monkeypatch.setattr(writer, "send_bulk", send)
+    with opened(es, forest) as store:
+        arrive(store, range(1))
+        client, operations, options = sent[-1]
+        arrive(store, range(1, 2))
+        found = nodes(es, forest)
+        late = send_bulk(client, operations, **options | {"is_settled": lambda _: True})
+        assert {each["status"] for each in late} == {CONFLICT}
+        assert nodes(es, forest) == found
+        assert len(found) == 2
 
 
 def test_a_node_seen_again_is_logged_without_its_signature(es: Elasticsearch, index_name: Names) -> None:

@@ -28,6 +28,9 @@ log = logging.getLogger("esdedup")
 
 _Result = TypeVar("_Result")
 
+# A refresh waits a minute for a shard without a primary, and then reports neither success nor failure for it.
+# So a response within this time covers all shards.
+_REFRESH_S = 50.0
 # With any of these in its mapping or settings, a forest would be mistaken for another index, or lose data.
 _HARMFUL = {"_data_stream_timestamp", "_routing", "_source", "enabled", "esdedup"}
 _HARMFUL |= {"blocks", "default_pipeline", "final_pipeline", "lifecycle", "mode", "sort", "translog"}
@@ -147,9 +150,10 @@ class ForestIndex:
     @retrying(tenacity.retry_if_exception_type(ServerBusy)).wraps
     def refresh(self) -> None:
         """Make all writes visible to searches."""
+        client = self.client.options(request_timeout=_REFRESH_S)
         with translated(f"refresh the forest {self.name!r}", index=self.name):
-            answer = self.client.indices.refresh(index=self.name)
-        if answer["_shards"]["failed"]:
+            shards = client.indices.refresh(index=self.name)["_shards"]
+        if shards["failed"] or not shards["successful"]:
             raise ServerBusy(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def refresh_if_allowed(self) -> bool:

@@ -181,9 +181,14 @@ class Lease:
         weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
 
     @property
+    def epoch(self) -> int:
+        """The number of this ownership, higher than those of all earlier owners."""
+        return self._claim.epoch
+
+    @property
     def alias(self) -> str:
         """The alias to write nodes through, with ``require_alias``."""
-        return self._fence.alias(self._claim.epoch)
+        return self._fence.alias(self.epoch)
 
     @property
     def is_lost(self) -> bool:

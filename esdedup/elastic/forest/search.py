@@ -28,7 +28,7 @@ from esdedup.elastic.forest.stored import (
 )
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
-from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
+from esdedup.elastic.requests import Query, Requests, aggregate, chunks, count, search
 from esdedup.fingerprint.bands import NODES
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import NeighbourIndex, Relation
@@ -216,8 +216,7 @@ class NodeSearch:
 
     def count(self, query: Query) -> Requests[int]:
         """Count the documents that match."""
-        (answer,) = yield from search(self.forest, {"query": query, "size": 0, "track_total_hits": True})
-        return int(answer["hits"]["total"]["value"])
+        return count(self.forest, query)
 
     def by_tree(self, *, damaged: list[Hit], misplaced: list[StoredNode]) -> Iterator[StoredNode]:
         """Yield all nodes by root, then by seq.

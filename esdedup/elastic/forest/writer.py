@@ -45,6 +45,8 @@ class ForestWriter(Closing):
         self._thread = SerialThread("esdedup-writer")
         # The last write that was begun; None if an exception from a signal handler has lost its future.
         self._last: Future[None] | None = None
+        # How many requests have been written.
+        self._requests = 0
         # The log, if the forest has one.
         self._log: LogDocuments | None = None
         # Why the last write failed. Further writes raise this error until `forget_failure`.
@@ -228,7 +230,12 @@ class ForestWriter(Closing):
     def _put(self, documents: Sequence[Document | JsonDocument]) -> None:
         task = f"write to the forest {self.index.name!r}"
         for some in chunks(documents, self.index.limits.bulk_documents):
-            operations = [({"index": self._place(each)}, source) for each, source in some]
+            self._requests += 1
+            # If a response is lost, the request is sent again. The first copy may arrive after later requests
+            # (for example at a server that was paused), and is then refused because of its lower version.
+            version = (self.lease.epoch << 32) + self._requests
+            order = {"version": version, "version_type": "external_gte"}
+            operations = [({"index": self._place(each) | order}, source) for each, source in some]
             self._send(task, operations, self._is_written, require_alias=True)
 
     def _place(self, document_id: str) -> dict[str, str]:

@@ -33,6 +33,7 @@ def start(
     data: Data = None,
     port: options.Port = 9200,
     nodes: Annotated[int, typer.Option(min=1, max=9)] = 1,
+    join: Annotated[bool, typer.Option("--join")] = False,
     version: str = "9",
     heap: str = "512m",
     hours: Annotated[float, typer.Option(min=0.001)] = 12.0,
@@ -42,6 +43,8 @@ def start(
 
     Options:
         nodes: Number of processes in the cluster.
+        join: Complete the running cluster: start nodes that have exited, and add nodes up to --nodes. All run on
+            this machine, and reach each other on the loopback interface only.
         version: Version of Elasticsearch: 8.19 or 9.
         heap: Java heap of each node, such as 512m or 2g.
         hours: Stop after this many hours.
@@ -57,6 +60,7 @@ def start(
             directory,
             port=port,
             node_count=nodes,
+            join=join,
             version=version,
             heap=heap,
             lifetime_s=hours * 3600,

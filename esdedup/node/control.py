@@ -11,9 +11,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import filelock
 import platformdirs
@@ -37,6 +38,8 @@ class RunningNode(processes.Background, frozen=True):
     name: str
     home: Path
     url: str
+    # The port for the other nodes.
+    transport_port: int = 0
 
     @property
     def process(self) -> psutil.Process | None:
@@ -95,6 +98,7 @@ def start(
     *,
     port: int = DEFAULT_PORT,
     node_count: int = 1,
+    join: bool = False,
     version: str = DEFAULT_VERSION,
     heap: str = "512m",
     lifetime_s: float = 12 * 3600,
@@ -106,6 +110,8 @@ def start(
 
     Existing data is reused. The first node listens on `port`, further nodes on the following ports; 0 picks
     free ports. The cluster stops after `lifetime_s`, and with `with_parent` also when this process exits.
+    With `join`, a running cluster is completed: nodes that have exited are started again, and nodes are added
+    until there are `node_count`; `port` 0 gives these free ports.
     """
     version = full_version(version)
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
@@ -118,31 +124,42 @@ def start(
         raise NodeError(f"cannot create the directory {data}: {error.strerror}") from error
     with filelock.FileLock(data / "control.lock"):
         running = find(data)
-        if running is not None and running.is_running:
+        if running is not None and not running.is_running:
+            running = None
+        if running is not None and not join:
             raise NodeError(f"Elasticsearch {running.version} runs on {data} already, at {running.url}")
-        ports = _http_ports(port, node_count)
-        transport_ports = _free_ports(node_count)
-        homes = [data / _name_of(number) for number in range(node_count)]
-        for number, home in enumerate(homes):
-            _write_home(home, distribution, number, ports[number], transport_ports)
-        started: list[subprocess.Popen[bytes]] = []
-        nodes: list[RunningNode] = []
+        if join and (running is None or running.version != version):
+            raise NodeError(f"no node with version {version} runs on {data}, so no node can join it")
+        before = running.nodes if running is not None else ()
+        ports = [urlsplit(node.url).port or 0 for node in before]
+        ports += _http_ports(ports[-1] + 1 if before and port else port, node_count - len(before))
+        # A node that has lost the master looks for others only at the ports that it knows.
+        transport_ports = [node.transport_port for node in before]
+        transport_ports += _free_ports(len(ports) - len(before))
+        nodes = {number: node for number, node in enumerate(before) if node.is_alive}
+        started: dict[str, subprocess.Popen[bytes]] = {}
         try:
-            for number, home in enumerate(homes):
+            for number in sorted(set(range(len(ports))) - set(nodes)):
+                home = data / _name_of(number)
+                _write_home(home, distribution, number, ports[number], transport_ports, is_new=not before)
                 process = _spawn(home, distribution, number, heap, lifetime_s, with_parent)
-                started.append(process)
-                began, url = processes.start_of(process.pid), f"http://{_HOST}:{ports[number]}"
-                nodes.append(
-                    RunningNode(name=home.name, home=home, pid=process.pid, started_at=began, url=url)
+                started[home.name] = process
+                nodes[number] = RunningNode(
+                    name=home.name,
+                    home=home,
+                    pid=process.pid,
+                    started_at=processes.start_of(process.pid),
+                    url=f"http://{_HOST}:{ports[number]}",
+                    transport_port=transport_ports[number],
                 )
-            cluster = Cluster(
-                version=version, data=data, nodes=tuple(nodes), stops_at=time.time() + lifetime_s
-            )
+            stops_at = max(time.time() + lifetime_s, running.stops_at if running is not None else 0)
+            ordered = tuple(nodes[number] for number in sorted(nodes))
+            cluster = Cluster(version=version, data=data, nodes=ordered, stops_at=stops_at)
             with private.open_anew(data / _STATE_FILE) as file:
                 file.write(cluster.model_dump_json(indent=1).encode())
             _wait_until_ready(cluster, started, timeout_s)
         except BaseException:
-            for process in started:
+            for process in started.values():
                 process.kill()
                 process.wait()
             raise
@@ -181,14 +198,16 @@ def _spawn(
     return process
 
 
-def _wait_until_ready(cluster: Cluster, started: Sequence[subprocess.Popen[bytes]], timeout_s: float) -> None:
+def _wait_until_ready(
+    cluster: Cluster, started: Mapping[str, subprocess.Popen[bytes]], timeout_s: float
+) -> None:
     deadline = time.monotonic() + timeout_s
     node_count = len(cluster.nodes)
-    for number, node in enumerate(cluster.nodes):
+    for node in cluster.nodes:
         address = f"{node.url}/_cluster/health?wait_for_nodes={node_count}&wait_for_status=yellow&timeout=5s"
         while True:
             log = cluster.data / node.name / "logs" / "node.log"
-            if started[number].poll() is not None:
+            if node.name in started and started[node.name].poll() is not None:
                 raise NodeError(
                     f"Elasticsearch exited during start-up; the last lines of {log}:\n{_tail(log)}"
                 )
@@ -215,7 +234,7 @@ def _name_of(number: int) -> str:
 
 def _http_ports(port: int, count: int) -> list[int]:
     """Return the HTTP ports of `count` nodes: `port` and the following ports, or free ports for 0."""
-    if port == 0:
+    if port == 0 or count <= 0:
         return _free_ports(count)
     ports = list(range(port, port + count))
     if not 1 <= ports[0] <= ports[-1] <= 65535:
@@ -239,7 +258,13 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _write_home(
-    home: Path, distribution: Path, number: int, http_port: int, transport_ports: Sequence[int]
+    home: Path,
+    distribution: Path,
+    number: int,
+    http_port: int,
+    transport_ports: Sequence[int],
+    *,
+    is_new: bool,
 ) -> None:
     config = home / "config"
     for directory in (home, config, home / "plugins", home / "logs", home / "data"):
@@ -252,6 +277,7 @@ def _write_home(
         "network.host": _HOST,
         "http.port": http_port,
         "transport.port": transport_ports[number],
+        "discovery.seed_hosts": [f"{_HOST}:{port}" for port in transport_ports],
         "path.data": str(home / "data"),
         "path.logs": str(home / "logs"),
         # The directory that may contain snapshot repositories.
@@ -259,10 +285,8 @@ def _write_home(
         # A demo must not become read-only because the user's disk is nearly full.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }
-    if len(transport_ports) == 1:
-        settings["discovery.type"] = "single-node"
-    else:
-        settings["discovery.seed_hosts"] = [f"{_HOST}:{port}" for port in transport_ports]
+    if is_new:
+        # A node that joins a cluster must never form one of its own.
         settings["cluster.initial_master_nodes"] = [_name_of(each) for each in range(len(transport_ports))]
     # JSON values are valid YAML.
     lines = [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]

@@ -1,14 +1,10 @@
 """Feeding continues while servers of an embedded cluster are killed."""
 
-import os
-import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from elasticsearch import Elasticsearch
 from esdedup.ingest.files import FileArticle
@@ -16,53 +12,51 @@ from esdedup.ingest.load import Load
 
 from esdedup import Dedup, Profile, node
 from esdedup.elastic.client import connect
-from esdedup.node import control, distribution
+from tests.soak.stage import Server, free_port
 from tests.support import exploring, stream
 
 ARTICLES = 300
 HEAP = "256m"
-# The servers stop after this time, so that a test cannot hang.
-LIFETIME_S = 900
 
 
 class Servers:
     """Three servers of one cluster, which can be killed and restarted."""
 
     def __init__(self, data: Path) -> None:
-        self.cluster = node.start(
-            data, port=0, node_count=3, heap=HEAP, lifetime_s=LIFETIME_S, with_parent=True, timeout_s=200
-        )
-        self.urls = [each.url for each in self.cluster.nodes]
-        self._pids = [each.pid for each in self.cluster.nodes]
-        self._revived: list[subprocess.Popen[bytes]] = []
-        self._killers: list[threading.Timer] = []
+        self._server = Server(data, free_port(), node_count=3, heap=HEAP)
+        self._server.start()
+        self.urls = self._server.url.split(",")
+        self._jobs: list[threading.Thread] = []
+
+    @property
+    def cluster(self) -> node.Cluster:
+        found = node.find(self._server.data)
+        assert found is not None
+        return found
 
     def kill(self, number: int, *, after_s: float = 0.0) -> None:
-        self._killers.append(threading.Timer(after_s, os.kill, (self._pids[number], signal.SIGKILL)))
-        self._killers[-1].start()
+        self._begin(threading.Timer(after_s, self._server.kill, (number,)))
 
-    def revive(self, number: int) -> None:
-        home = self.cluster.data / self.cluster.nodes[number].name
-        installed = distribution.install(self.cluster.version)
-        process = control._spawn(home, installed, number, HEAP, LIFETIME_S, with_parent=True)
-        self._revived.append(process)
-        self._pids[number] = process.pid
+    def revive(self) -> None:
+        """Begin to start the servers that were killed."""
+        self._begin(threading.Thread(target=self._server.start))
 
     def revive_all(self) -> None:
-        for killer in self._killers:
-            killer.join()
-        for number, pid in enumerate(self._pids):
-            if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                self.revive(number)
+        self.wait()
+        self._server.start()
+
+    def wait(self) -> None:
+        """Wait until servers have been killed or started as requested."""
+        for job in self._jobs:
+            job.join()
 
     def stop(self) -> None:
-        for killer in self._killers:
-            killer.join()
-        for process in self._revived:
-            process.kill()
-            process.wait()
-        node.stop(self.cluster.data)
-        assert not self.cluster.is_running
+        self.wait()
+        self._server.stop()
+
+    def _begin(self, job: threading.Thread) -> None:
+        self._jobs.append(job)
+        job.start()
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +84,7 @@ def test_feeding_continues_after_a_primary_is_killed(servers: Servers, profile: 
                 servers.kill(victim, after_s=0.05)
             elif number == revival:
                 check_address_of_cluster(servers.cluster, victim)
-                servers.revive(victim)
+                servers.revive()
             yield FileArticle(place=f"line {number}", id=article.pop("id"), article=article, size_bytes=1_000)
 
     with connect(", ".join(servers.urls)) as client:

@@ -57,6 +57,30 @@ def test_a_node_listens_on_the_loopback_interface_only(started: tuple[Path, Clus
     assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
 
 
+def test_nodes_join_a_running_cluster(tmp_path: Path) -> None:
+    with pytest.raises(NodeError, match="so no node can join"):
+        node.start(tmp_path, port=0, join=True)
+    options = {"port": 0, "heap": "256m", "lifetime_s": 600, "with_parent": True}
+    try:
+        first = node.start(tmp_path, **options)
+        with connect(first.url) as client:
+            client.index(index="kept", id="1", document={"a": 1})
+            both = node.start(tmp_path, node_count=2, join=True, **options)
+            assert client.cluster.health(wait_for_status="green", timeout="60s")["number_of_nodes"] == 2
+        psutil.Process(both.nodes[0].pid).kill()
+        again = node.start(tmp_path, join=True, **options)
+        assert [each.url for each in again.nodes] == [each.url for each in both.nodes]
+        assert again.nodes[1] == both.nodes[1]
+        with connect(again.nodes[1].url) as client:
+            assert client.cluster.health()["number_of_nodes"] == 2
+            assert client.get(index="kept", id="1")["_source"] == {"a": 1}
+        for each in again.nodes:
+            listening = {one.laddr.ip for one in psutil.Process(each.pid).net_connections("tcp")}
+            assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+    finally:
+        node.stop(tmp_path)
+
+
 def test_a_node_identifies_as_elasticsearch(started: tuple[Path, Cluster]) -> None:
     _, cluster = started
     with connect(cluster.url) as client:

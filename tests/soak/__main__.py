@@ -24,25 +24,50 @@ _EVENTS = (
 )
 
 
+# Each node is killed at least once, since the killed node loses its role to another one.
+_EVENTS_OF_CLUSTER = (
+    (0.05, Stage.kill_master),
+    (0.20, Stage.kill_primary),
+    (0.35, Stage.kill_master),
+    (0.50, Stage.kill_owner),
+    (0.55, Stage.kill_primary),
+    (0.70, Stage.kill_master),
+)
+
+
+def sharded(shards: int) -> tuple[str, ...]:
+    """Return the options of a sidecar whose new forest has a number of shards."""
+    return () if shards == 1 else ("--forest-shards", str(shards))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--articles", type=int, default=200_000)
     parser.add_argument("--minutes", type=float, default=10.0, help="time in which the articles are sent")
     parser.add_argument("--seed", type=int, default=1, help="seed of the articles")
+    parser.add_argument(
+        "--nodes", type=int, default=1, help="nodes of Elasticsearch; with 3, each may be killed"
+    )
+    parser.add_argument("--forest-shards", type=int, default=1, help="shards of the forest, if --nodes is 3")
     options = parser.parse_args()
+    of_cluster = options.nodes > 1
     with tempfile.TemporaryDirectory(prefix="esdedup-soak-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
-        server = Server(folder / "node", free_port())
+        heap = "1g" if of_cluster else "512m"
+        server = Server(folder / "node", free_port(), node_count=options.nodes, heap=heap)
         server.start()
         try:
             plan = Plan(
                 articles=options.articles,
                 seconds=60 * options.minutes,
                 # Two feeders of each kind in _FEEDERS, but only one `dedup` feeder.
-                feeders=[*_FEEDERS, *_FEEDERS[:-1], *_OTHERS],
-                events=_EVENTS,
+                feeders=[*_FEEDERS, *_FEEDERS[:-1], *(() if of_cluster else _OTHERS)],
+                events=_EVENTS_OF_CLUSTER if of_cluster else _EVENTS,
                 lease_ttl_s=5.0,
                 seed=options.seed,
+                shards=3 if of_cluster else None,
+                settled=1_000 if of_cluster else 0,
+                options=sharded(options.forest_shards),
             )
             outcome = run(plan, folder, server.url, server=server)
         finally:

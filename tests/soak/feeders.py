@@ -248,7 +248,7 @@ KINDS: dict[str, Callable[[Job], None]] = {
 
 def _plain(job: Job) -> Elasticsearch:
     """Return a client of Elasticsearch itself."""
-    return Elasticsearch(job.elasticsearch, request_timeout=_ANSWER_S, retry_on_timeout=True)
+    return Elasticsearch(job.elasticsearch.split(","), request_timeout=_ANSWER_S, retry_on_timeout=True)
 
 
 def _actions(job: Job, articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -30,6 +30,9 @@ class Indices:
     # The replay's index of articles, which stays empty, and the replay's forest.
     replayed: str = "soak-replayed"
     replay: str = "soak-replay"
+    # The index of articles that readers check, and its forest.
+    settled: str = "soak-settled"
+    settled_forest: str = "soak-settled-forest"
 
 
 @dataclasses.dataclass(frozen=True)

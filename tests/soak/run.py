@@ -17,6 +17,7 @@ from esdedup import Dedup
 from esdedup.elastic.client import connect
 from tests.soak.feeders import FeederProcess, Job, Refused, articles
 from tests.soak.outcome import Indices, Memory, Outcome, is_flat, outcome_of, shown
+from tests.soak.readers import Readers
 from tests.soak.stage import Disruption, Server, Stage
 
 _SAMPLE_S, _REPORT_S = 2.0, 10.0
@@ -43,6 +44,14 @@ class Plan:
     lease_ttl_s: float
     seed: int = 1
     indices: Indices = dataclasses.field(default_factory=Indices)
+    # The number of shards of the articles' index; None for the server's default.
+    shards: int | None = None
+    # How long a node of a cluster stays away, and the number of articles of an index that readers check. With
+    # 0 articles, there are no readers.
+    away_s: float = 10.0
+    settled: int = 0
+    # Further options of the sidecars.
+    options: Sequence[str] = ()
     # The fraction of `seconds` after which the memory of a process must no longer grow.
     flat_from: float = 1 / 3
 
@@ -59,19 +68,25 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
     given = {each["_id"]: each for each in articles(plan.articles, seed=plan.seed)}
     with connect(url) as es:
         with Dedup(es, forest=plan.indices.forest) as dedup:
-            dedup.setup(plan.indices.articles)
+            dedup.setup(plan.indices.articles, shards=plan.shards)
+        readers = _readers(plan, url) if plan.settled else None
         stage = Stage(
             url,
             index=plan.indices.articles,
             forest=plan.indices.forest,
             lease_ttl_s=plan.lease_ttl_s,
             server=server,
+            away_s=plan.away_s,
+            options=plan.options,
         )
         began_s = time.monotonic()
         feeders = [FeederProcess(each) for each in _jobs(plan, list(given.values()), folder, stage, url)]
         watch = _Watch(stage, feeders)
         try:
-            with watch.running():
+            reading = (
+                readers.running([url, ",".join(stage.addresses)]) if readers else contextlib.nullcontext()
+            )
+            with watch.running(), reading:
                 for part, event in plan.events:
                     _wait(began_s + part * plan.seconds, feeders)
                     event(stage)
@@ -99,7 +114,22 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
             "ms longest wait of these documents": round(1000 * max(waits_s)),
             "responses with status 429 to single documents": refused_small,
         }
+    if readers:
+        figures |= readers.figures
+        faults += readers.faults
     return Outcome(figures, [*faults, *ended, *outcome.faults])
+
+
+def _readers(plan: Plan, url: str) -> Readers:
+    names = plan.indices
+    return Readers(
+        url,
+        index=names.settled,
+        forest=names.settled_forest,
+        shards=plan.shards or 1,
+        count=plan.settled,
+        seed=plan.seed + 1,
+    )
 
 
 def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: str) -> Iterator[Job]:

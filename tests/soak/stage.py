@@ -7,10 +7,12 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
+from elasticsearch import Elasticsearch
 
 from esdedup import node
 from esdedup.node.distribution import DEFAULT_VERSION
@@ -57,34 +59,39 @@ class Disruption:
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """An Elasticsearch that can be killed."""
+    """An Elasticsearch of one or more nodes, which can be killed."""
 
     data: Path
+    # The port of the first node; further nodes have the following ports.
     port: int
     version: str = DEFAULT_VERSION
+    node_count: int = 1
+    heap: str = "512m"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        found = node.find(self.data)
-        assert found is not None
-        return found.nodes[0].pid
+        return ",".join(f"http://127.0.0.1:{self.port + number}" for number in range(self.node_count))
 
     def start(self) -> None:
+        """Start the server, or only its nodes that have exited."""
+        found = node.find(self.data)
         node.start(
             self.data,
             port=self.port,
+            node_count=self.node_count,
+            join=found is not None and found.is_running,
             version=self.version,
+            heap=self.heap,
             lifetime_s=4 * 3600,
             with_parent=True,
             timeout_s=_PATIENCE_S,
         )
 
-    def kill(self) -> None:
-        process = psutil.Process(self.pid)
+    def kill(self, number: int = 0) -> None:
+        """Kill a node."""
+        found = node.find(self.data)
+        assert found is not None
+        process = psutil.Process(found.nodes[number].pid)
         process.kill()
         process.wait(_PATIENCE_S)
 
@@ -96,7 +103,15 @@ class Stage:
     """Two sidecars of one forest, each at a fixed address."""
 
     def __init__(
-        self, url: str, *, index: str, forest: str, lease_ttl_s: float, server: Server | None
+        self,
+        url: str,
+        *,
+        index: str,
+        forest: str,
+        lease_ttl_s: float,
+        server: Server | None,
+        away_s: float = 10.0,
+        options: Sequence[str] = (),
     ) -> None:
         """Start the sidecars.
 
@@ -106,10 +121,13 @@ class Stage:
             forest: The name of the forest.
             lease_ttl_s: The duration of the forest's lease.
             server: The server at `url`, needed only to restart it.
+            away_s: How long a node of a cluster stays away after it was killed.
+            options: Further options of the sidecars.
         """
         self._url, self._server, self._ttl_s = url, server, lease_ttl_s
+        self._forest, self._away_s = forest, away_s
         names = ("--forest", forest, "--index", index)
-        self._options = (*names, "--lease-ttl-s", str(lease_ttl_s), "--shutdown-timeout-s", "10")
+        self._options = (*names, "--lease-ttl-s", str(lease_ttl_s), "--shutdown-timeout-s", "10", *options)
         self.disruptions: list[Disruption] = []
         # All sidecars started so far.
         self.sidecars: list[SidecarProcess] = []
@@ -149,6 +167,37 @@ class Stage:
             time.sleep(2.0)
             self._server.start()
             self._await_both()
+
+    def kill_primary(self) -> None:
+        """Kill the node with the primary of the forest's first shard; see `_kill_node`."""
+        with self._cluster() as es:
+            copies: list[Any] = es.cat.shards(index=self._forest, format="json").body
+        self._kill_node(
+            next(each["node"] for each in copies if each["prirep"] == "p"), "the forest's primary"
+        )
+
+    def kill_master(self) -> None:
+        """Kill the cluster's master; see `_kill_node`."""
+        with self._cluster() as es:
+            masters: list[Any] = es.cat.master(format="json").body
+        self._kill_node(masters[0]["node"], "the master")
+
+    def _kill_node(self, name: str, what: str) -> None:
+        """Kill a node, let the others carry on, then start it again and wait until all shards have replicas."""
+        assert self._server is not None
+        with self._disrupting(f"{name}, {what}, was killed"):
+            self._server.kill(int(name.removeprefix("node-")))
+            self._await_both()
+        time.sleep(self._away_s)
+        self._server.start()
+        with self._cluster() as es:
+            health = es.options(request_timeout=2 * _PATIENCE_S).cluster.health(
+                wait_for_status="green", wait_for_no_relocating_shards=True, timeout=f"{_PATIENCE_S:.0f}s"
+            )
+        assert not health["timed_out"]
+
+    def _cluster(self) -> Elasticsearch:
+        return Elasticsearch(self._url.split(","), request_timeout=_PATIENCE_S, retry_on_timeout=True)
 
     def close(self) -> list[str]:
         """Stop the sidecars; return any faults."""

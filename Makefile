@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything that they need; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-sidecars soak-editors fuzz check static format clean
+.PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-sidecars soak-editors soak-cluster fuzz check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` uses another one.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -35,7 +35,7 @@ help:
 	@echo "make nightly           run both suites with a new seed, 80 times as many examples, a crash at every step, and"
 	@echo "                       every profile, look-up, time zone and window; then large comparisons and the soak test"
 	@echo "make soak MINUTES=3    feed articles while processes and servers are killed, and check every root"
-	@echo "                       (two parts: soak-sidecars, soak-editors)"
+	@echo "                       (three parts: soak-sidecars, soak-editors, soak-cluster)"
 	@echo "make fuzz MINUTES=60   send odd requests to a sidecar and to the pages; none may fail, hang or forge a root"
 	@echo "make check             run the formatter, the linter, the checks of types and imports, and fast tests"
 	@echo "make static            make check, but without the tests"
@@ -150,10 +150,14 @@ nightly: env
 	$(BIN)/python -m tests.nightly.extras
 	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))
 
-soak: soak-sidecars soak-editors
+soak: soak-sidecars soak-editors soak-cluster
 
 soak-sidecars: env
 	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)') $(if $(ARTICLES),--articles '$(ARTICLES)')
+
+# FOREST_SHARDS=3 creates a forest of three shards.
+soak-cluster: env
+	$(BIN)/python -m tests.soak --nodes 3 --articles '$(or $(ARTICLES),100_000)' $(if $(FOREST_SHARDS),--forest-shards '$(FOREST_SHARDS)') $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
 
 soak-editors: env
 	$(BIN)/python -m tests.soak.editors $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')

@@ -164,7 +164,7 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
 
 
 def count(index: str, query: Query) -> Requests[int]:
-    """Count the documents that match. (The count API ignores shards that are unavailable.)"""
+    """Count the documents that match; the count API would ignore shards that are unavailable."""
     (answer,) = yield from search(index, {"query": query, "size": 0, "track_total_hits": True})
     return int(answer["hits"]["total"]["value"])
 

@@ -1,4 +1,4 @@
-"""Articles are fed through two sidecars and read, while nodes of a cluster of three are killed and restarted."""
+"""Articles are fed through two sidecars and read, while nodes of a cluster are killed and restarted."""
 
 from pathlib import Path
 

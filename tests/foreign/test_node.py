@@ -60,15 +60,15 @@ def test_a_node_listens_on_the_loopback_interface_only(started: tuple[Path, Clus
 def test_nodes_join_a_running_cluster(tmp_path: Path) -> None:
     with pytest.raises(NodeError, match="so no node can join"):
         node.start(tmp_path, port=0, join=True)
-    options = {"port": 0, "heap": "256m", "lifetime_s": 600, "with_parent": True}
+    start = functools.partial(node.start, tmp_path, port=0, heap="256m", lifetime_s=600, with_parent=True)
     try:
-        first = node.start(tmp_path, **options)
+        first = start()
         with connect(first.url) as client:
             client.index(index="kept", id="1", document={"a": 1})
-            both = node.start(tmp_path, node_count=2, join=True, **options)
+            both = start(node_count=2, join=True)
             assert client.cluster.health(wait_for_status="green", timeout="60s")["number_of_nodes"] == 2
         psutil.Process(both.nodes[0].pid).kill()
-        again = node.start(tmp_path, join=True, **options)
+        again = start(join=True)
         assert [each.url for each in again.nodes] == [each.url for each in both.nodes]
         assert again.nodes[1] == both.nodes[1]
         with connect(again.nodes[1].url) as client:

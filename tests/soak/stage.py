@@ -183,7 +183,7 @@ class Stage:
         self._kill_node(masters[0]["node"], "the master")
 
     def _kill_node(self, name: str, what: str) -> None:
-        """Kill a node, let the others carry on, then start it again and wait until all shards have replicas."""
+        """Kill a node, let the others carry on, then start it and wait until all shards have replicas."""
         assert self._server is not None
         with self._disrupting(f"{name}, {what}, was killed"):
             self._server.kill(int(name.removeprefix("node-")))

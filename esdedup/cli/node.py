@@ -43,8 +43,8 @@ def start(
 
     Options:
         nodes: Number of processes in the cluster.
-        join: Complete the running cluster: start nodes that have exited, and add nodes up to --nodes. All run on
-            this machine, and reach each other on the loopback interface only.
+        join: Complete the running cluster: start nodes that have exited, and add nodes up to --nodes. Nodes
+            listen on the loopback interface only, so no node elsewhere can be joined.
         version: Version of Elasticsearch: 8.19 or 9.
         heap: Java heap of each node, such as 512m or 2g.
         hours: Stop after this many hours.

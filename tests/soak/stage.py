@@ -171,7 +171,7 @@ class Stage:
     def kill_primary(self) -> None:
         """Kill the node with the primary of the forest's first shard; see `_kill_node`."""
         with self._cluster() as es:
-            copies: list[Any] = es.cat.shards(index=self._forest, format="json").body
+            copies: Any = es.cat.shards(index=self._forest, format="json").body
         self._kill_node(
             next(each["node"] for each in copies if each["prirep"] == "p"), "the forest's primary"
         )
@@ -179,7 +179,7 @@ class Stage:
     def kill_master(self) -> None:
         """Kill the cluster's master; see `_kill_node`."""
         with self._cluster() as es:
-            masters: list[Any] = es.cat.master(format="json").body
+            masters: Any = es.cat.master(format="json").body
         self._kill_node(masters[0]["node"], "the master")
 
     def _kill_node(self, name: str, what: str) -> None:

@@ -63,7 +63,7 @@ def read_edits(forest: str, known: Edits = NO_EDITS) -> Requests[Edits]:
             sources = {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]} | {ids[0]: found}
             for document_id in ids[: len(sources)]:
                 # On several shards, a later edit may be visible before an earlier one.
-                each = sources.get(document_id) or (yield from stored_document(forest, document_id)) or {}
+                each = sources.get(document_id) or (yield ReadDocument(index=forest, id=document_id)) or {}
                 edits.append(Edit.model_validate(each["state"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ForestDamaged(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.stored import Document, Stored, unpack
-from esdedup.elastic.requests import Requests, stored_document
+from esdedup.elastic.requests import ReadDocument, Requests
 from esdedup.forest.model import State
 from esdedup.neighbours.relation import Relation
 
@@ -41,7 +41,7 @@ def batch_document(packed: Sequence[bytes], state: State | None, relation: Relat
 
 def read_batch(forest: str, meta: Meta) -> Requests[Batch]:
     """Read the last batch, even before a refresh. With one shard there is none, and no request."""
-    source = None if meta.shards == 1 else (yield from stored_document(forest, BATCH_ID))
+    source = None if meta.shards == 1 else (yield ReadDocument(index=forest, id=BATCH_ID))
     if not source or not (state := dict(source["state"])):
         return Batch()
     entries, _ = meta.relation.core.entries(base64.b64decode(state.pop("log")))

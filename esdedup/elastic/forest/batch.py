@@ -6,7 +6,6 @@ writes them again. Until then, readers add the batch to the results of their sea
 """
 
 import base64
-import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,7 +35,7 @@ def batch_document(packed: Sequence[bytes], state: State | None, relation: Relat
     """Return the document with a whole batch; without a state, there is no batch to write again."""
     log, _ = relation.core.log([*packed])
     batch = {"log": base64.b64encode(log).decode()}
-    return BATCH_ID, {"state": dataclasses.asdict(state) | batch if state else {}}
+    return BATCH_ID, {"state": state._asdict() | batch if state else {}}
 
 
 def read_batch(forest: str, meta: Meta) -> Requests[Batch]:

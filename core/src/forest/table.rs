@@ -1,8 +1,9 @@
 //! A hash table of 32-bit numbers, each stored under a hash that the caller computes.
 //!
 //! It uses linear hashing (Litwin, VLDB 1980), which splits one bucket at a time, so that no insertion waits for the
-//! whole table to be copied. A bucket is one cache line. It stores each number with the highest 8 bits of its hash
-//! as a tag, so that a search skips nearly all numbers with other hashes.
+//! whole table to be copied. A bucket is one cache line. It stores each number with 8 bits of its hash as a tag, so
+//! that a search skips nearly all numbers with other hashes. The tags also show which numbers a split moves, so three
+//! of four splits hash no number again.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -14,7 +15,8 @@ pub const NONE: u32 = u32::MAX;
 const SLOTS: usize = 12;
 // The average number of filled slots above which a bucket is split, chosen so that few buckets overflow.
 const FILLED: usize = 8;
-const TAG_SHIFT: u32 = 24;
+// After this many splits of a bucket, its tags take other bits.
+const TAG_STEP: u32 = 4;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
@@ -47,6 +49,13 @@ impl Bucket {
     }
 }
 
+/// Returns the position of a tag's lowest bit in the hash, for a bucket selected by the lowest `level` bits. In each
+/// doubling of the table, the tags of a quarter of the buckets take other bits.
+#[inline]
+fn tag_shift(level: u32, bucket: usize) -> u32 {
+    if level < TAG_STEP { 0 } else { (level - (level + bucket as u32) % TAG_STEP).min(u32::BITS - u8::BITS) }
+}
+
 /// Maps hashes to numbers; a hash may have several numbers.
 pub struct Table {
     buckets: Chunks<Bucket>,
@@ -73,24 +82,26 @@ impl Table {
         self.buckets.size_bytes() + self.overflow.size_bytes()
     }
 
-    /// Returns the bucket of a hash.
+    /// Returns the bucket of a hash, and the hash's tag in it.
     #[inline]
-    fn bucket(&self, hash: u32) -> usize {
+    fn bucket(&self, hash: u32) -> (usize, u8) {
         let address = hash as usize & ((2 << self.level) - 1);
-        if address < self.buckets.len() { address } else { address & ((1 << self.level) - 1) }
+        let bucket = if address < self.buckets.len() { address } else { address & ((1 << self.level) - 1) };
+        let is_split = bucket < self.split || bucket >> self.level == 1;
+        (bucket, (hash >> tag_shift(self.level + u32::from(is_split), bucket)) as u8)
     }
 
     /// Fetches the bucket of a hash into the processor's cache, before `scan` reads it.
     #[inline]
     pub fn touch(&self, hash: u32) -> u32 {
-        self.buckets[self.bucket(hash)].next
+        self.buckets[self.bucket(hash).0].next
     }
 
     /// Calls `found` with the numbers stored under a hash, and with some other numbers in the same bucket.
     #[inline]
     pub fn scan(&self, hash: u32, found: &mut impl FnMut(u32)) {
-        let tag = (hash >> TAG_SHIFT) as u8;
-        for (_, bucket) in self.chain(self.bucket(hash)).filter(|(_, bucket)| bucket.may_have(tag)) {
+        let (first, tag) = self.bucket(hash);
+        for (_, bucket) in self.chain(first).filter(|(_, bucket)| bucket.may_have(tag)) {
             for (own, number) in bucket.tags.iter().zip(&bucket.numbers) {
                 if *own == tag && *number != NONE {
                     found(*number);
@@ -113,13 +124,13 @@ impl Table {
         if self.len > self.buckets.len() * FILLED {
             self.split_one(hash_of);
         }
-        let bucket = self.bucket(hash);
-        self.put(bucket, (hash >> TAG_SHIFT) as u8, number);
+        let (bucket, tag) = self.bucket(hash);
+        self.put(bucket, tag, number);
     }
 
     /// Removes a number; does nothing if the table does not contain it.
     pub fn remove(&mut self, hash: u32, number: u32) {
-        let first = self.bucket(hash);
+        let (first, _) = self.bucket(hash);
         let Some((at, slot)) = self.find(first, number) else { return };
         self.len -= 1;
         let head = &mut self.buckets[first];
@@ -176,11 +187,17 @@ impl Table {
     }
 
     fn split_one(&mut self, hash_of: impl Fn(u32) -> u32) {
-        // Hash all numbers first, so that the processor fetches the hashed values in parallel.
+        let shift = tag_shift(self.level, self.split);
+        let keeps_tags = tag_shift(self.level + 1, self.split) == shift;
+        // Compute all hashes first, so that the processor fetches the hashed values in parallel. If the tags keep their
+        // position, the bucket and the tag have all bits of the hash that are needed.
         let (mut moved, mut freed) = (Vec::with_capacity(SLOTS), Vec::new());
         for (place, bucket) in self.chain(self.split) {
             let filled = bucket.tags.iter().zip(bucket.numbers).filter(|(_, number)| *number != NONE);
-            moved.extend(filled.map(|(tag, number)| (*tag, number, hash_of(number))));
+            moved.extend(filled.map(|(tag, number)| {
+                let known = self.split as u32 & ((1 << shift) - 1) | u32::from(*tag) << shift;
+                (number, if keeps_tags { known } else { hash_of(number) })
+            }));
             freed.push(place);
         }
         // The first bucket of the chain is not in `overflow`.
@@ -192,8 +209,9 @@ impl Table {
             self.level += 1;
             self.split = 0;
         }
-        for (tag, number, hash) in moved {
-            self.put(self.bucket(hash), tag, number);
+        for (number, hash) in moved {
+            let (bucket, tag) = self.bucket(hash);
+            self.put(bucket, tag, number);
         }
     }
 }

@@ -24,8 +24,8 @@ _DAY_S = 86_400
 _LATE_DAYS = 2 / 24
 # The memory of a content hash that created no node: 20 bytes, and its share of a hash table.
 _EXTRA_HASH_BYTES = 29
-# The maximum number of representatives that the index in memory can address.
-_MOST_ROWS = 2**31 - 1
+# The maximum number of representatives that the index in memory can address, and half of it is that of rows.
+_MOST_KEYS = 2**32 - 1
 # By default, Lucene merges a segment once this share of it is deleted.
 _MOST_DELETED = 0.2
 # A plan with more forests than this is a mistake, and would take a long time to compute.
@@ -139,7 +139,7 @@ class CapacityPlan:
             return "assignments per second"
         if self.memory_each.peak > workload.owner_bytes:
             return "memory of an owner"
-        if load.nodes > _MOST_ROWS // (1 if self.profile.agreement is None else REPRESENTATIVES + 1):
+        if load.nodes > _MOST_KEYS // (2 if self.profile.agreement is None else REPRESENTATIVES + 1):
             return "rows in memory"
         return None
 

@@ -73,7 +73,8 @@ impl<R: Relation> Index<R> {
     pub fn add(&mut self, signature: R::Signature) -> u32 {
         let row = self.free.pop().unwrap_or_else(|| {
             let end = self.signatures.len();
-            assert!(end < (u32::MAX >> 1) as usize / R::PLACES, "a forest in memory is full");
+            // `content_hashes` uses the highest bit of a row.
+            assert!(end < u32::MAX as usize / R::PLACES.max(2), "a forest in memory is full");
             self.signatures.push(signature);
             end as u32
         });

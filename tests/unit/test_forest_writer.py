@@ -8,6 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from esdedup.elastic.forest import writer as module
+from esdedup.elastic.forest.batch import Batch
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.serial_thread import SerialThread
 
@@ -17,7 +18,8 @@ class Writer(ForestWriter):
 
     def __init__(self) -> None:
         index = MagicMock()
-        index.meta.is_log = False
+        index.meta.is_log, index.meta.shards, index.setting.return_value = False, 1, "1"
+        index.run.return_value = Batch()
         super().__init__(index)
         self.may_write = threading.Event()
         self.count = 0

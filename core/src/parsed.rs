@@ -67,7 +67,7 @@ thread_local! {
     static MEMORY: Cell<(Vec<Point>, Tokenised)> = Cell::default();
 }
 // Memory for more characters is not kept.
-const MOST_KEPT: usize = 1 << 20;
+const MOST_KEPT: usize = 1 << 16;
 
 impl ParsedText {
     /// Parses a text, with or without markup.

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from esdedup.elastic.requests import Query, Requests, aggregate, search
+from esdedup.elastic.requests import Query, Requests, aggregate, recent, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading import list_request as bodies
@@ -216,9 +216,12 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
 def _smallest(request: ListRequest, depth: int) -> Requests[RankedRoots | None]:
     """Rank clusters of the minimum size by name; return None if too few of the first names are so small.
 
-    Elasticsearch visits only the articles of these names, and counts them exactly on any number of shards.
+    On several shards, always returns None: deeper pages may need another order, and would repeat rows.
     """
     size = min(10 * depth, request.tuning.first_roots)
+    shards = (yield from recent(request.searched, {"size": 0}))["_shards"]["total"]
+    if depth > size or (shards > 1 and not request.is_routed_by_root):
+        return None
     by_name = {"size": size, "sources": [{"root": {"terms": {"field": request.fields.cluster}}}]}
     found = yield from aggregate(request.searched, {"match_all": {}}, {"roots": {"composite": by_name}})
     buckets, least = found["roots"]["buckets"], request.min_articles

@@ -453,10 +453,10 @@ def test_order_by_count_is_exact_where_shards_prove_it(
     assert [row.root for row in again.rows] == expected[:50]
     # A cluster with a small count on one shard may have any count on another shard.
     assert not list_tuned(es, tuning, index, sort="similar-asc", size=50).order_exact
-    # Among the first names, enough clusters have two articles, the minimum.
-    pairs = sorted(root for root, size in sizes.items() if size == 2)
-    page = list_tuned(es, tuning, index, sort="similar-asc", min_similar=1, size=50)
-    assert ([row.root for row in page.rows], page.order_exact) == (pairs[:50], True)
+    # On several shards, the smallest clusters are not found by name: a deeper page could not continue.
+    sent: list[Search] = []
+    execute(es, noting(list_rows(Scope(), index, sort="similar-asc", min_similar=1, size=50), sent))
+    assert not any("composite" in json.dumps(body) for request in sent for body in request.bodies)
     deep = list_tuned(es, tuning, index, sort="similar-desc", page=9, size=50)
     if deep.order_exact:
         assert [row.root for row in deep.rows] == expected[400:450]

@@ -11,12 +11,12 @@ from benchmarks import server
 from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
 from benchmarks.rows import Row
 from benchmarks.server import Run
+from esdedup._core import Parsed
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.client import connect
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
 from esdedup.elastic.mappings import forest_index
-from esdedup.text.parsed import Passages
 
 _FOREST = "benchmark-boilerplate"
 _TABLE = "boilerplate"
@@ -61,12 +61,10 @@ def _fill(url: str, scale: float) -> dict[str, float]:
         while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
             boilerplate.begin()
             chosen = random.integers(0, _SITES, _BATCH)
-            boilerplate.filter(
-                _passages(sites[chosen], random),
-                random.integers(1, 2**64, _BATCH, np.uint64),
-                sites=map(str, chosen),
-                articles=map(str, range(pages, pages + _BATCH)),
+            passage_filter = boilerplate.filter(
+                sites=map(str, chosen), articles=map(str, range(pages, pages + _BATCH))
             )
+            _parsed(sites[chosen], random).left_out(passage_filter)
             documents = log.add(boilerplate.changes())
             boilerplate.keep()
             pages += _BATCH
@@ -86,19 +84,20 @@ def _records(boilerplate: Boilerplate) -> int:
     return window.count + (window.capacity if window.present_from > 1 else 0)
 
 
-def _passages(of_sites: npt.NDArray[np.uint64], random: np.random.Generator) -> Passages:
-    """Return the passages of a batch of pages, given the hashes of their sites' passages."""
+def _parsed(of_sites: npt.NDArray[np.uint64], random: np.random.Generator) -> Parsed:
+    """Return a batch of pages, given the hashes of their sites' passages."""
     own = random.integers(1, 2**64, (_BATCH, _OWN), np.uint64)
     hashes = np.concatenate((of_sites[:, : _OF_SITE // 2], own, of_sites[:, _OF_SITE // 2 :]), axis=1)
-    are_own = np.zeros(hashes.shape[1], bool)
-    are_own[_OF_SITE // 2 : _OF_SITE // 2 + _OWN] = True
-    return Passages.of(
-        hashes.ravel(),
-        np.tile(np.where(are_own, 120, 20), _BATCH).astype(np.int64),
-        np.tile(are_own, _BATCH),
-        np.zeros(hashes.size, bool),
-        np.repeat(np.arange(_BATCH), hashes.shape[1]),
-        text_count=_BATCH,
+    own_places = range(_OF_SITE // 2, _OF_SITE // 2 + _OWN)
+    properties = [
+        (120, True, False) if at in own_places else (20, False, False) for at in range(hashes.shape[1])
+    ]
+    pages = random.integers(1, 2**64, _BATCH, np.uint64).tolist()
+    return Parsed.of_passages(
+        [
+            (page, [(each, *known) for each, known in zip(of_page, properties, strict=True)])
+            for page, of_page in zip(pages, hashes.tolist(), strict=True)
+        ]
     )
 
 

@@ -41,7 +41,7 @@ def hashed_by(seed: int) -> Iterator[None]:
         return np.array([_word_hash(word.encode(), seed=seed) for word in words], np.uint64)
 
     with (
-        mock.patch.object(parsed, "_CHARACTER_HASH", (1, seed * _STEP % 2**64)),
+        mock.patch.object(parsed, "CHARACTER_HASH", (1, seed * _STEP % 2**64)),
         mock.patch.object(TokenHash, "of", words_hashed),
     ):
         yield

@@ -61,7 +61,7 @@ class _Ours:
         for at in range(0, len(texts), size):
             boilerplate.begin()
             signatures = self._fingerprinter.fingerprint(
-                texts[at : at + size], passage_filter=boilerplate.filter
+                texts[at : at + size], passage_filter=boilerplate.filter()
             ).signatures
             boilerplate.keep()
             self._relation.ids(signatures)

@@ -29,7 +29,6 @@ from esdedup.forest.nodes import Nodes
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import site_of
-from esdedup.text.parsed import ParsedTexts
 
 # The usual number of permutations; more would be more accurate, but slower.
 _PERMUTATIONS = 128
@@ -152,10 +151,9 @@ _IN_BATCHES, _SINGLY = "batches of 1,000", "one at a time"
 
 # No listed method calls another.
 STEPS: processes.Steps = {
-    "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
+    "fingerprint": [(ByHalves, "fingerprints")],
     "learning": [
         (Boilerplate, "begin"),
-        (Boilerplate, "filter"),
         (Boilerplate, "changes"),
         (Boilerplate, "keep"),
     ],

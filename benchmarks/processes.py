@@ -18,10 +18,8 @@ from unittest import mock
 import psutil
 
 from benchmarks.rows import processor_s
-from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fingerprint.fingerprinter import ByHalves
 from esdedup.neighbours.relation import Relation
-from esdedup.text.parsed import ParsedTexts
 
 _Result = TypeVar("_Result")
 
@@ -72,9 +70,7 @@ def _lines(path: str) -> list[str]:
 Steps = Mapping[str, Sequence[tuple[Any, str]]]
 """The methods of each step, as pairs of a class and a name. No listed method calls another."""
 STEPS: Steps = {
-    "parse": [(ParsedTexts, "of")],
-    "boilerplate": [(Boilerplate, "filter")],
-    "signatures": [(ByHalves, "fingerprints")],
+    "fingerprint": [(ByHalves, "fingerprints")],
     "ids": [(Relation, "ids")],
     "keys": [(Relation, "terms")],
 }

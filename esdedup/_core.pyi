@@ -4,7 +4,7 @@ A fault is a bug in the crate that a text triggered: ``FILE:LINE``, or "" if the
 not return faults raise `esdedup.errors.TextFailed`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self, final
 
 from esdedup.fingerprint.agreement import Agreement
@@ -44,16 +44,18 @@ class Parsed:
     def passages(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         """Columns: hash, uint64; letters, int64; is prose, bool; has figures, bool; index of text, int64."""
 
-    def signatures(
-        self, left_out: bytes, min_letters: int, max_sentence_length: int
-    ) -> tuple[bytes, bytes, bytes, list[str]]:
-        """Return signatures of `verified` (`SIGNATURE`; 0 if missing); which exist, bool; letters, int64.
+    @staticmethod
+    def of_passages(texts: Sequence[tuple[int, Sequence[tuple[int, int, bool, bool]]]]) -> Parsed:
+        """Create texts from content hashes and passages (as in `passages`), without tokens; for tests."""
+
+    def left_out(self, passage_filter: PassageFilter | None) -> bytes:
+        """Return which passages a filter omits, bool; empty if there is no filter."""
+
+    def longest_sentences(self, left_out: bytes, max_length: int) -> tuple[list[str], bytes, list[str]]:
+        """Return the longest sentence of each text, joining the rows of a table; letters, int64; faults.
 
         Here and below, the last item contains new faults and the earlier `faults`.
         """
-
-    def longest_sentences(self, left_out: bytes, max_length: int) -> tuple[list[str], bytes, list[str]]:
-        """Return the longest sentence of each text, joining the rows of a table; letters, int64; faults."""
 
     def whole_texts(self, left_out: bytes) -> tuple[list[str], bytes, list[str]]:
         """Return the normal form of each text; letters, int64; faults."""
@@ -82,6 +84,23 @@ def parse(
         keep_points: Whether to keep the normalised texts, which methods that return strings need.
         character_hash: An odd factor and an offset of an experimental hash, which no profile uses.
         threads: How many threads parse the texts, and later fingerprint them.
+    """
+
+def fingerprint(
+    texts: Sequence[str],
+    rules: tuple[int, int, int],
+    passage_filter: PassageFilter | None,
+    character_hash: tuple[int, int] | None,
+    threads: int,
+) -> tuple[list[bytes], list[str]]:
+    """Return the columns of `Fingerprints` for raw texts under `verified`, and faults.
+
+    Args:
+        texts: With or without markup.
+        rules: The `max_text_length`, `min_letters` and `max_sentence_length` of the profile.
+        passage_filter: Omits passages; None omits none.
+        character_hash: See `parse`.
+        threads: How many threads process the texts.
     """
 
 def locate(text: str, *, max_length: int) -> tuple[str, Parsed, bytes, bytes]:
@@ -121,29 +140,13 @@ class OverrideTable:
 class Learner:
     """Learns boilerplate from pages; see `Boilerplate`. Threads may share a learner.
 
-    Changes are made in steps, such as batches: `begin`, then `filter_columns` or `apply`, then `keep` or
+    Changes are made in steps, such as batches: `begin`, then a `PassageFilter` or `apply`, then `keep` or
     `undo`. Steps may be nested. A panic raises an `EsdedupError`, and so does every later call.
     """
 
     def __new__(
         cls, *, block_pages: int, end_passages: int, least_article_bits: int, period_records: int
     ) -> Self: ...
-    def filter_columns(
-        self,
-        passages: Sequence[bytes],
-        ids: bytes,
-        names: tuple[Sequence[str | None], Sequence[str | None], Sequence[str | None]],
-        overrides: OverrideTable,
-    ) -> bytes:
-        """Return which passages of pages are left out, bool, and learn from them; see `Boilerplate.filter`.
-
-        Args:
-            passages: The passages of the pages (`Parsed.passages`).
-            ids: The content hashes of the pages: uint64.
-            names: The sites, articles and titles of the pages.
-            overrides: Declarations that take precedence over learned boilerplate.
-        """
-
     def learn_rest(self) -> None:
         """Learn from an incomplete block of pages, as if no further pages would arrive."""
 
@@ -193,6 +196,18 @@ class Learner:
     @property
     def is_broken(self) -> bool:
         """Whether a panic interrupted a change, so that this object must be replaced."""
+
+@final
+class PassageFilter:
+    """Omits passages from pages, in order, and learns from the pages; see `Boilerplate.filter`."""
+
+    def __new__(
+        cls,
+        learner: Learner,
+        overrides: OverrideTable,
+        names: tuple[Iterable[str | None], Iterable[str | None], Iterable[str | None]],
+    ) -> Self:
+        """Create a filter from the sites, articles and titles of the pages."""
 
 @final
 class Changes:

@@ -73,7 +73,7 @@ def _learn_batch(
     passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles, titles=titles)
     faults: list[str] = []
     for parsed in fingerprinter.parsed([each.text for each in batch]):
-        passage_filter(parsed.passages, parsed.content_hashes)
+        parsed.left_out(passage_filter)
         faults += parsed.core.faults
     for page, fault in zip(batch, faults, strict=True):
         if fault:

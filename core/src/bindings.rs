@@ -14,6 +14,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use learner::PyPassageFilter;
+
 use crate::batch::{Fault, each, guarded};
 use crate::characters::Point;
 use crate::columns::{Column, column, numbers};
@@ -29,6 +31,8 @@ use crate::tokens::{CharacterHash, USUAL_HASH, units};
 
 // For each text: a string, the number of letters, and the fault if processing failed.
 type Represented = (Vec<String>, Column, Vec<String>);
+// For each passage: the hash, the number of letters, and whether it is prose and has figures.
+type PassageRow = (u64, usize, bool, bool);
 type Strings<'py> = Vec<Bound<'py, PyString>>;
 
 /// Parsed texts, stored here while Python decides which of their passages to omit.
@@ -46,6 +50,19 @@ struct Parsed {
 impl Parsed {
     fn __len__(&self) -> usize {
         self.texts.len()
+    }
+
+    /// Creates texts that have only a content hash and passages.
+    #[staticmethod]
+    fn of_passages(texts: Vec<(u64, Vec<PassageRow>)>) -> Parsed {
+        let passage =
+            |(hash, letters, is_prose, has_figures)| Passage { hash, letters, is_prose, has_figures };
+        let parsed = texts.into_iter().map(|(content_hash, passages)| {
+            let passages = passages.into_iter().map(passage).collect();
+            ParsedText { passages, content_hash, ..ParsedText::default() }
+        });
+        let texts: Vec<ParsedText> = parsed.collect();
+        Parsed { faults: vec![String::new(); texts.len()], texts, threads: 1 }
     }
 
     #[getter]
@@ -82,21 +99,8 @@ impl Parsed {
         )
     }
 
-    fn signatures(
-        &self,
-        py: Python<'_>,
-        omitted: &[u8],
-        min_letters: usize,
-        max_sentence_length: usize,
-    ) -> PyResult<(Column, Column, Column, Vec<String>)> {
-        let rules = SignatureRules { min_letters, max_sentence_length };
-        let (found, faults) = self.of_each(py, omitted, |text, omitted| signature(text, omitted, rules))?;
-        Ok((
-            column(found.iter().map(|(signature, _)| signature.unwrap_or(Text::zeroed()))),
-            column(found.iter().map(|(signature, _)| signature.is_some())),
-            column(found.iter().map(|(_, letters)| *letters as i64)),
-            faults,
-        ))
+    fn left_out(&self, py: Python<'_>, filter: Option<&PyPassageFilter>) -> PyResult<Column> {
+        Ok(column(filter.map_or(Ok(Vec::new()), |filter| filter.omitted(py, &self.texts))?))
     }
 
     fn longest_sentences(&self, py: Python<'_>, omitted: &[u8], max_length: usize) -> PyResult<Represented> {
@@ -209,6 +213,33 @@ fn parse(
     Ok(Parsed { texts, faults, threads })
 }
 
+#[pyfunction]
+fn fingerprint(
+    py: Python<'_>,
+    texts: Strings<'_>,
+    rules: (usize, usize, usize),
+    filter: Option<&PyPassageFilter>,
+    character_hash: Option<(u64, u64)>,
+    threads: usize,
+) -> PyResult<([Column; 6], Vec<String>)> {
+    let (max_length, min_letters, max_sentence_length) = rules;
+    let parsed = parse(py, texts, max_length, false, character_hash, threads)?;
+    let rules = SignatureRules { min_letters, max_sentence_length };
+    let (found, faults) = parsed.of_each(py, &parsed.left_out(py, filter)?, |text, omitted| {
+        let (found, letters) = signature(text, omitted, rules);
+        (found, letters, text.letters() - letters, text.content_hash)
+    })?;
+    let columns = [
+        column(found.iter().map(|each| each.0.unwrap_or(Text::zeroed()))),
+        column(found.iter().map(|each| each.0.is_some())),
+        column(found.iter().map(|each| each.1 as i64)),
+        column(found.iter().map(|each| each.2 as i64)),
+        parsed.are_cut(),
+        column(found.iter().map(|each| each.3)),
+    ];
+    Ok((columns, faults))
+}
+
 /// Parses one text and returns its visible text, the parsed text, and the starts and ends of its passages.
 #[pyfunction]
 fn locate<'py>(
@@ -310,10 +341,11 @@ mod module {
     #[pymodule_export]
     use super::forest::{NeighbourIndex, PyNodes, PyRelation};
     #[pymodule_export]
-    use super::learner::{PyChanges, PyLearner, PyOverrideTable};
+    use super::learner::{PyChanges, PyLearner, PyOverrideTable, PyPassageFilter};
     #[pymodule_export]
     use super::{
-        Parsed, letters, locate, normal_form, normal_texts, parse, visible_text, weighted_simhashes, words,
+        Parsed, fingerprint, letters, locate, normal_form, normal_texts, parse, visible_text,
+        weighted_simhashes, words,
     };
 }
 

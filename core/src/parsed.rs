@@ -47,6 +47,7 @@ impl ParsedSentence {
 }
 
 /// A parsed text.
+#[derive(Default)]
 pub struct ParsedText {
     /// The normalised text with [`Point::END`]; empty unless the rules keep points.
     pub points: Vec<Point>,

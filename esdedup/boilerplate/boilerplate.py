@@ -1,7 +1,7 @@
 """`Boilerplate`: the boilerplate learned from the pages of a forest."""
 
+import contextlib
 import dataclasses
-import functools
 import itertools
 from collections.abc import Iterable
 from typing import Self
@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from esdedup._core import Learner
+from esdedup._core import Learner, PassageFilter
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
-from esdedup.text.parsed import Passages, SiteFilters
+from esdedup.text.parsed import SiteFilters
 
 # Larger blocks take less time per page, but delay learning.
 _BLOCK_PAGES = 32
@@ -84,39 +84,25 @@ class Boilerplate(Learner):
 
     def filter(
         self,
-        passages: Passages,
-        content_hashes: Hashes,
         *,
         overrides: Overrides = NO_OVERRIDES,
         sites: Iterable[str | None] = itertools.repeat(None),
         articles: Iterable[str | None] = itertools.repeat(None),
         titles: Iterable[str | None] = itertools.repeat(None),
-    ) -> Bools:
-        """Return which passages of pages to omit, bool ``(n,)``, and learn from the pages not seen before.
+    ) -> PassageFilter:
+        """Return a filter that omits boilerplate from pages, in order, and learns from new pages.
 
         Args:
-            passages: The passages of the pages.
-            content_hashes: The content hashes of the pages, uint64 ``(text_count,)``.
             overrides: Take precedence over learned boilerplate.
-            sites: The sites of the pages. Successive calls can share one iterator.
+            sites: The sites of the pages.
             articles: The ids of the articles on their sites. An article may have several pages, its versions.
             titles: The titles of the pages. Pages with equal titles are versions of an article.
         """
-        left_out = self.filter_columns(
-            passages.columns,
-            content_hashes.tobytes(),
-            (
-                list(itertools.islice(sites, len(content_hashes))),
-                list(itertools.islice(articles, len(content_hashes))),
-                list(itertools.islice(titles, len(content_hashes))),
-            ),
-            overrides.core,
-        )
-        return np.frombuffer(left_out, np.bool_)
+        return PassageFilter(self, overrides.core, (sites, articles, titles))
 
 
 def untaught_filters(overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
     """Return filters without learned boilerplate: they omit menus, other lists, and declared boilerplate."""
-    return lambda site: functools.partial(
-        Boilerplate().filter, overrides=overrides, sites=itertools.repeat(site)
+    return lambda site: contextlib.nullcontext(
+        Boilerplate().filter(overrides=overrides, sites=itertools.repeat(site))
     )

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
+import numpy as np
+
 from esdedup import _core
 from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Fingerprints
@@ -98,7 +100,7 @@ class Overrides:
         overridden: dict[tuple[int, str | None], bool] = {}
         first: dict[tuple[int, str | None], str] = {}
         for at, (name, override) in enumerate(named.items()):
-            hashes = texts.of_texts(at, at + 1).hashes.tolist()
+            hashes = texts.hashes[slice(*np.searchsorted(texts.texts, (at, at + 1)))].tolist()
             if not hashes:
                 raise SettingError(f"{name}: it has no letters or digits outside of markup")
             is_boilerplate, site = _scope(override)

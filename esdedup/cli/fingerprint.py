@@ -57,7 +57,7 @@ def fingerprint(
         with server.connect() as client:
             execute(client, Scope().fields_of(index))
             learned = execute(client, learned_copy(forest.forest_of(client, index), profile))
-            filter_on = learned.filter_on(overrides)
+            filter_on = functools.partial(learned.filter_on, overrides=overrides)
     without = functools.partial(without_placeholders, overrides)
     explainer = Explainer(profile, filter_on=filter_on, without=without)
     name = None if site is None else site_name(site)

@@ -2,12 +2,13 @@
 
 import dataclasses
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from esdedup._core import PassageFilter
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.fingerprint.simhash import weighted_simhashes
@@ -50,15 +51,19 @@ class _WeighedWords:
 class ByWords:
     """Computes the signatures of profiles that weigh words: one simhash per text."""
 
-    needs_text = True
-
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._is_whole_text = profile.representation == "keywords"
         self._vocabulary = _Vocabulary(profile.weighting, profile.token_hash)
 
-    def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
-        """Return the fingerprints of texts without their omitted passages, bool ``(passages,)``."""
+    def fingerprints(
+        self, texts: Sequence[str], passage_filter: PassageFilter | None, *, threads: int
+    ) -> Fingerprints:
+        """Return the fingerprints of raw texts, in order, without the passages that a filter omits."""
+        parsed = ParsedTexts.of(
+            texts, max_length=self._profile.max_text_length, keep_text=True, threads=threads
+        )
+        left_out = parsed.left_out(passage_filter)
         passages, alphanumerics, faults = self._represented(parsed, left_out)
         words = self._features(passages, alphanumerics)
         signatures = np.zeros(len(parsed), np.uint64)
@@ -70,8 +75,16 @@ class ByWords:
             flip = np.uint64(2**64 - 1 if self._profile.zero_bit else 0)
             signatures[present] = flip ^ weighted_simhashes(flip ^ hashes, words.weights, starts)
             exists[present] = True
-        return Fingerprints.of(
-            parsed, left_out, signatures=signatures, exists=exists, alphanumerics=alphanumerics, faults=faults
+        column = np.array(faults, object)
+        return Fingerprints(
+            signatures=signatures,
+            exists=exists,
+            alphanumerics=alphanumerics,
+            boilerplate_letters=parsed.letters_left_out(left_out),
+            are_cut=parsed.are_cut,
+            # Otherwise the forest would remember that a text with a fault has no fingerprint.
+            content_hashes=np.where(column == "", parsed.content_hashes, np.uint64(0)),
+            faults=column,
         )
 
     def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:

@@ -5,16 +5,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from esdedup import _core
+from esdedup._core import PassageFilter
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import SIGNATURE, Fingerprints
-from esdedup.text.parsed import ParsedTexts, PassageFilter
+from esdedup.text import parsed as parsing
+from esdedup.text.parsed import ParsedTexts
 
 # The maximum numbers of texts and characters that a thread holds at a time; a character takes up to 30 bytes.
 # Larger values are not faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 400_000
 
+# The columns of fingerprints from the crate.
+_DTYPES = (SIGNATURE, np.dtype(bool), *[np.dtype(np.int64)] * 2, np.dtype(bool), np.dtype(np.uint64))
 
 Bools = npt.NDArray[np.bool_]
 
@@ -22,25 +27,18 @@ Bools = npt.NDArray[np.bool_]
 class ByHalves:
     """Computes the signatures of profiles with an agreement."""
 
-    needs_text = False
-
     def __init__(self, profile: Profile) -> None:
-        self._min_letters = profile.min_letters
         self._max_sentence_length = profile.max_sentence_length
+        self._rules = (profile.max_text_length, profile.min_letters, profile.max_sentence_length)
 
-    def fingerprints(self, parsed: ParsedTexts, left_out: Bools) -> Fingerprints:
-        """Return the fingerprints of texts without their omitted passages, bool ``(passages,)``."""
-        signatures, exists, alphanumerics, faults = parsed.core.signatures(
-            left_out.tobytes(), self._min_letters, self._max_sentence_length
+    def fingerprints(
+        self, texts: Sequence[str], passage_filter: PassageFilter | None, *, threads: int
+    ) -> Fingerprints:
+        """Return the fingerprints of raw texts, in order, without the passages that a filter omits."""
+        columns, faults = _core.fingerprint(
+            texts, self._rules, passage_filter, parsing.CHARACTER_HASH, threads
         )
-        return Fingerprints.of(
-            parsed,
-            left_out,
-            signatures=np.frombuffer(signatures, SIGNATURE),
-            exists=np.frombuffer(exists, bool),
-            alphanumerics=np.frombuffer(alphanumerics, np.int64),
-            faults=faults,
-        )
+        return Fingerprints._make([*map(np.frombuffer, columns, _DTYPES), np.array(faults, object)])
 
     def features(self, parsed: ParsedTexts, left_out: Bools) -> list[Feature]:  # noqa: ARG002
         """Return an empty list, since sentences are hashed by runs of tokens with equal weights."""
@@ -75,15 +73,12 @@ class Fingerprinter:
         memory are proportional to the length of a text, whatever its content. A text that makes the crate
         fail is treated as empty, and has an entry in `Fingerprints.faults`.
 
-        `passage_filter` is called for a few texts at a time, in order. It is not called if the profile keeps
-        boilerplate.
+        `passage_filter` is not used if the profile keeps boilerplate.
         """
-        passage_filter = self._allowed(passage_filter)
+        allowed, threads = self._allowed(passage_filter), self._threads
+        parts = slices(texts, threads=threads)
         return Fingerprints.joined(
-            [
-                self._method.fingerprints(parsed, parsed.left_out(passage_filter))
-                for parsed in self.parsed(texts)
-            ]
+            [self._method.fingerprints(some, allowed, threads=threads) for some in parts]
         )
 
     def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
@@ -92,7 +87,7 @@ class Fingerprinter:
         Parsed texts use 10 to 30 bytes per character.
         """
         for some in slices(texts, threads=self._threads):
-            yield self._parsed(some, keep_text=self._method.needs_text)
+            yield self._parsed(some, keep_text=False)
 
     def features(self, text: str, *, passage_filter: PassageFilter | None = None) -> list[Feature]:
         """Return the weighted words that determine the simhash of a raw text, heaviest first.

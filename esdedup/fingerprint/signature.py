@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import TextFailed
-from esdedup.text.parsed import ParsedTexts
 
 BINS = 256
 WORDS = BINS * 2 // 64
@@ -71,32 +70,6 @@ class Fingerprints(NamedTuple):
     content_hashes: npt.NDArray[np.uint64]
     # str (n,): the place where the crate failed on a text, which is then treated as empty; "" if none.
     faults: npt.NDArray[np.object_]
-
-    @classmethod
-    def of(
-        cls,
-        parsed: ParsedTexts,
-        left_out: npt.NDArray[np.bool_],
-        *,
-        signatures: npt.NDArray[Any],
-        exists: npt.NDArray[np.bool_],
-        alphanumerics: npt.NDArray[np.int64],
-        faults: Sequence[str],
-    ) -> "Fingerprints":
-        """Create fingerprints from parsed texts and flags of omitted passages, bool ``(passages,)``."""
-        column, hashes = np.array(faults, object), parsed.content_hashes
-        if any(faults):
-            # Otherwise the forest would remember that the text has no fingerprint.
-            hashes = np.where(column == "", hashes, np.uint64(0))
-        return cls(
-            signatures=signatures,
-            exists=exists,
-            alphanumerics=alphanumerics,
-            boilerplate_letters=parsed.letters_left_out(left_out),
-            are_cut=parsed.are_cut,
-            content_hashes=hashes,
-            faults=column,
-        )
 
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints"]) -> "Fingerprints":

@@ -1,17 +1,16 @@
 """Assigns roots to batches of arrivals, and detects clusters that grow too large for one story."""
 
 import collections
-import functools
 import heapq
 import itertools
 from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from esdedup._core import PassageFilter
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.forest.model import Arrivals, Assignment, Kind
 from esdedup.forest.store import Store, completed
-from esdedup.text.parsed import PassageFilter
 
 MOST_PLAUSIBLE_LEAVES = 1_024
 """The maximum number of leaves (inclusive) that a cluster of one story plausibly has.
@@ -46,13 +45,7 @@ def begin(
     precedence.
     """
     store.begin()
-    return functools.partial(
-        store.boilerplate.filter,
-        overrides=overrides,
-        sites=iter(sites),
-        articles=iter(articles),
-        titles=iter(titles),
-    )
+    return store.boilerplate.filter(overrides=overrides, sites=sites, articles=articles, titles=titles)
 
 
 def decide(store: Store, arrivals: Arrivals, *, now_ms: int) -> Decision:

@@ -3,7 +3,7 @@
 Each batch makes these calls to the store, in this order, and may be abandoned after any call::
 
     store.begin()
-    left_out = store.boilerplate.filter(passages, content_hashes)
+    passage_filter = store.boilerplate.filter(sites=sites)
     plan = store.nodes(arrivals, now_ms=now_ms).assign(arrivals, store.state, now_ms=now_ms)
     written = store.commit(plan)
 """

@@ -1,12 +1,15 @@
 """Explains why two texts are neighbours or not."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from esdedup._core import PassageFilter
 from esdedup.fingerprint.agreement import Agreement, Comparison, Overlap, overlaps
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -25,7 +28,7 @@ from esdedup.neighbours.explanation import (
 from esdedup.neighbours.relation import Relation, relation_of
 from esdedup.sites import RawPage
 from esdedup.text.left_out import LeftOut
-from esdedup.text.parsed import ParsedTexts, PassageFilter, SiteFilters, left_out
+from esdedup.text.parsed import ParsedTexts, SiteFilters, left_out
 
 Signatures = npt.NDArray[Any]
 """The signature of one text, of shape (1,)."""
@@ -74,13 +77,15 @@ class Explainer:
 
     def features(self, text: str, site: str | None = None) -> list[Feature]:
         """Return the weighted words that determine the simhash of a raw text."""
-        return self._fingerprinter.features(text, passage_filter=self._filter_of(site))
+        with self._filter_of(site) as passage_filter:
+            return self._fingerprinter.features(text, passage_filter=passage_filter)
 
     def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
         """Return the passages omitted from a raw text today; None if the whole text is compared."""
-        if (passage_filter := self._filter_of(site)) is None:
+        if self._filter_on is None:
             return None
-        return left_out(text, passage_filter, max_length=self.profile.max_text_length)
+        with self._filter_on(site) as passage_filter:
+            return left_out(text, passage_filter, max_length=self.profile.max_text_length)
 
     def explain(
         self,
@@ -117,8 +122,10 @@ class Explainer:
             may_join=rule in NEAR or bool(whole_texts and whole_texts.may_join),
         )
 
-    def _filter_of(self, site: str | None) -> PassageFilter | None:
-        return None if self._filter_on is None else self._filter_on(site)
+    def _filter_of(
+        self, site: str | None, *, is_whole: bool = False
+    ) -> AbstractContextManager[PassageFilter | None]:
+        return contextlib.nullcontext() if is_whole or self._filter_on is None else self._filter_on(site)
 
     def _compared(self, text: str | RawPage, decided: PastSignature | None) -> _ComparedText:
         page = RawPage(text) if isinstance(text, str) else text
@@ -133,8 +140,8 @@ class Explainer:
 
     def signature(self, text: str, site: str | None = None, *, is_whole: bool = False) -> Signatures | None:
         """Return the signature of a raw text, of shape ``(1,)``; None if it has no fingerprint."""
-        passage_filter = None if is_whole else self._filter_of(site)
-        found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
+        with self._filter_of(site, is_whole=is_whole) as passage_filter:
+            found = self._fingerprinter.fingerprint([text], passage_filter=passage_filter).checked()
         if self._without is not None:
             found = self._without(found, [text], [site])
         return found.signatures if found.exists[0] else None
@@ -174,7 +181,8 @@ class Explainer:
     def _remaining(self, text: _ComparedText) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
         """Return a text and the passages omitted: today's passages, or none for an earlier signature."""
         parsed = self._parsed(text.text)
-        return parsed, parsed.left_out(self._filter_of(text.site) if text.is_todays else None)
+        with self._filter_of(text.site, is_whole=not text.is_todays) as passage_filter:
+            return parsed, parsed.left_out(passage_filter)
 
     def _describe(self, text: _ComparedText) -> Text:
         alphanumerics, signature = self._parsed(text.text).alphanumerics, text.signature
@@ -208,13 +216,13 @@ class Explainer:
         signature = self.signature(text, site, is_whole=is_whole)
         if signature is None:
             return []
-        passage_filter = None if is_whole else self._filter_of(site)
         kind: Literal["words", "sentence"]
-        if self.profile.representation == "keywords":
-            features = self._fingerprinter.features(text, passage_filter=passage_filter)
-            kind, passages = "words", [" ".join(each.word for each in features)]
-        else:
-            kind, passages = "sentence", self._fingerprinter.passages(text, passage_filter=passage_filter)
+        with self._filter_of(site, is_whole=is_whole) as passage_filter:
+            if self.profile.representation == "keywords":
+                features = self._fingerprinter.features(text, passage_filter=passage_filter)
+                kind, passages = "words", [" ".join(each.word for each in features)]
+            else:
+                kind, passages = "sentence", self._fingerprinter.passages(text, passage_filter=passage_filter)
         simhashes = to_hex(self._relation.representatives(signature)[0])
         return [
             Representative(simhash=simhash, kind=kind, passage=passages[place])

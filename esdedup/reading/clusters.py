@@ -324,8 +324,8 @@ def similar_to_text(
         found = found.model_copy(update=story | {"root": None})
     text_left_out = None
     if not profile.keep_boilerplate:
-        passage_filter = scope.learned.filter_on(scope.overrides)(name)
-        text_left_out = left_out(text, passage_filter, max_length=profile.max_text_length)
+        with scope.learned.filter_on(name, scope.overrides) as passage_filter:
+            text_left_out = left_out(text, passage_filter, max_length=profile.max_text_length)
     return found.model_copy(update={"left_out": text_left_out, "root_exact": is_exact})
 
 

@@ -123,9 +123,9 @@ def explain_indexed(
         except ForestError as error:
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None
-    filter_on = scope.learned.filter_on(scope.overrides) if learned_missing is None else None
+    filter_on = functools.partial(scope.learned.filter_on, overrides=scope.overrides)
     without = functools.partial(without_placeholders, scope.overrides)
-    of_texts = Explainer(profile, filter_on=filter_on, without=without)
+    of_texts = Explainer(profile, filter_on=filter_on if learned_missing is None else None, without=without)
     explainer = _IndexExplainer(index, fields, forest, of_texts)
     states = (yield from explainer.state(first, second)), (yield from explainer.state(second, first))
     comparison = explainer.compare(first, second, is_first_later=states[0].order > states[1].order)

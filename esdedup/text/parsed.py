@@ -8,16 +8,18 @@ equal, since they change from page to page: see `core/src/passages.rs`.
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup import _core
+from esdedup._core import PassageFilter
 from esdedup.text.left_out import LeftOut, Span
 
 # The hash of characters (see `_core.parse`); benchmarks try other hashes.
-_CHARACTER_HASH: tuple[int, int] | None = None
+CHARACTER_HASH: tuple[int, int] | None = None
 
 # A headline has at least five words or ten East Asian characters; a shorter title may name a regular column.
 _HEADLINE_UNITS = 10
@@ -36,8 +38,6 @@ class Passages:
 
     # The five columns below, as bytes.
     columns: tuple[bytes, ...]
-    # The number of texts, including those without a passage.
-    text_count: int
 
     # uint64 (n,): equal for passages with the same words and figures.
     hashes = _column(0, np.uint64)
@@ -51,23 +51,9 @@ class Passages:
     # int64 (n,): the position in the batch of each passage's text, non-decreasing.
     texts = _column(4, np.int64)
 
-    @classmethod
-    def of(cls, *columns: npt.NDArray[Any], text_count: int) -> "Passages":
-        """Create passages from the five columns as arrays."""
-        return cls(tuple(each.tobytes() for each in columns), text_count)
 
-    def of_texts(self, start: int, stop: int) -> "Passages":
-        """Return the passages of the texts from `start` to `stop` (exclusive), as a separate batch."""
-        first, last = np.searchsorted(self.texts, (start, stop))
-        columns = (self.hashes, self.alphanumerics, self.are_prose, self.have_figures, self.texts - start)
-        return Passages.of(*(each[first:last] for each in columns), text_count=stop - start)
-
-
-PassageFilter = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
-"""Returns which passages of pages to omit, bool ``(n,)``, given the passages and the content hashes."""
-
-SiteFilters = Callable[[str | None], PassageFilter]
-"""Returns the passage filter for pages of a site, or of unknown sites for None."""
+SiteFilters = Callable[[str | None], AbstractContextManager[PassageFilter]]
+"""Gives the passage filter for pages of a site, or of unknown sites for None."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +75,7 @@ class ParsedTexts:
                 texts,
                 max_length=max_length,
                 keep_points=keep_text,
-                character_hash=_CHARACTER_HASH,
+                character_hash=CHARACTER_HASH,
                 threads=threads,
             )
         )
@@ -100,7 +86,7 @@ class ParsedTexts:
     @property
     def passages(self) -> Passages:
         """The passages of all texts; each access creates the object again."""
-        return Passages(self.core.passages, len(self))
+        return Passages(self.core.passages)
 
     @property
     def content_hashes(self) -> npt.NDArray[np.uint64]:
@@ -123,9 +109,7 @@ class ParsedTexts:
 
     def left_out(self, passage_filter: PassageFilter | None) -> Bools:
         """Return which passages a filter omits: bool ``(passages,)``, or ``(0,)`` if there is no filter."""
-        if passage_filter is None:
-            return np.zeros(0, bool)
-        return passage_filter(self.passages, self.content_hashes)
+        return np.frombuffer(self.core.left_out(passage_filter), bool)
 
     def letters_left_out(self, left_out: Bools) -> npt.NDArray[np.int64]:
         """Return the number of omitted letters and digits of each text: int64 ``(n,)``; see `left_out`."""
@@ -141,9 +125,7 @@ class LocatedPassages:
 
     # The text without markup, or its beginning if the text is longer than the fingerprinted part.
     visible: str
-    passages: Passages
-    # The content hash of the text, uint64 (1,).
-    content_hash: npt.NDArray[np.uint64]
+    parsed: ParsedTexts
     # int64 (n,) each: the starts and ends (exclusive) of passages in `visible`, without surrounding spaces.
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
@@ -152,14 +134,17 @@ class LocatedPassages:
     def of(cls, text: str, *, max_length: int) -> "LocatedPassages":
         """Find the passages in the first `max_length` characters of a raw text, as fingerprinting does."""
         visible, core, starts, ends = _core.locate(text, max_length=max_length)
-        parsed = ParsedTexts(core)
         return cls(
             visible=visible,
-            passages=parsed.passages,
-            content_hash=parsed.content_hashes,
+            parsed=ParsedTexts(core),
             starts=np.frombuffer(starts, np.int64),
             ends=np.frombuffer(ends, np.int64),
         )
+
+    @property
+    def passages(self) -> Passages:
+        """The passages; each access creates the object again."""
+        return self.parsed.passages
 
     def text(self, passage: int) -> str:
         """Return the visible text of a passage as one line, since several lines would be several passages."""
@@ -199,4 +184,4 @@ def left_out(text: str, passage_filter: PassageFilter | None, *, max_length: int
     found = LocatedPassages.of(text, max_length=max_length)
     if passage_filter is None:
         return found.left_out(np.zeros(len(found.passages.hashes), bool))
-    return found.left_out(passage_filter(found.passages, found.content_hash))
+    return found.left_out(found.parsed.left_out(passage_filter))

@@ -247,7 +247,8 @@ def test_stats_list_the_boilerplate_of_each_site_as_overrides(online: Run, fed: 
     assert "# and 1 more passages" in shown
     # The output is itself a file of overrides, which takes effect without learning.
     overridden = untaught_filters(Overrides.of_lines(online(*ask).out.encode().splitlines()))
-    left = left_out(page(article(1), HARBOUR), overridden(HARBOUR), max_length=10_000)
+    with overridden(HARBOUR) as passage_filter:
+        left = left_out(page(article(1), HARBOUR), passage_filter, max_length=10_000)
     assert [span.text for span in left.spans] == [f"{MENU}\n\n{MAIL}", RIGHTS]
 
 

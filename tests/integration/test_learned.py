@@ -140,7 +140,7 @@ def test_split_changes_take_effect_when_all_parts_exist(es: Elasticsearch, taugh
         log = LearnedLog(forest, execute(es, read_learned(forest)))
         log.boilerplate.begin()
         for parsed in FINGERPRINTER.parsed([each["text"] for each in PAGES[30:45]]):
-            log.boilerplate.filter(parsed.passages, parsed.content_hashes)
+            parsed.left_out(log.boilerplate.filter())
         *parts, last, end = log.add(log.boilerplate.changes())
         log.boilerplate.keep()
     assert len(parts) > 4

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from esdedup import _core
-from esdedup.fingerprint.signature import SIGNATURE
 
 PLACE = "src/tokens.rs:7"
 
@@ -18,10 +17,9 @@ PLACE = "src/tokens.rs:7"
 class _Parsed:
     """Parsed texts, some of which fail."""
 
-    def __init__(self, parsed: _core.Parsed, faults: list[str], signature_faults: list[str]) -> None:
+    def __init__(self, parsed: _core.Parsed, faults: list[str]) -> None:
         self._parsed = parsed
         self.faults = faults
-        self._signature_faults = signature_faults
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._parsed, name)
@@ -29,27 +27,31 @@ class _Parsed:
     def __len__(self) -> int:
         return len(self._parsed)
 
-    def signatures(self, *given: Any) -> tuple[bytes, bytes, bytes, list[str]]:
-        *columns, _ = self._parsed.signatures(*given)
-        for at, dtype in enumerate((SIGNATURE, np.dtype(bool), np.dtype(np.int64))):
-            column = np.frombuffer(columns[at], dtype).copy()
-            column[[fault != "" for fault in self._signature_faults]] = np.zeros((), dtype)
-            columns[at] = column.tobytes()
-        return (*columns, self._signature_faults)  # type: ignore[return-value]
-
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, word: str, *, when_parsed: bool) -> None:
     """Make the core fail on texts that contain a word, while it parses them or computes their signatures."""
-    parse = _core.parse
+    parse, fingerprint = _core.parse, _core.fingerprint
+
+    def without(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+        faults = [PLACE if word in text else "" for text in texts]
+        return ["" if fault else text for text, fault in zip(texts, faults, strict=True)], faults
 
     def failing(texts: Sequence[str], **options: Any) -> Any:
-        faults = [PLACE if word in text else "" for text in texts]
-        if not when_parsed:
-            return _Parsed(parse(texts, **options), [""] * len(texts), faults)
-        left = ["" if fault else text for text, fault in zip(texts, faults, strict=True)]
-        return _Parsed(parse(left, **options), faults, faults)
+        left, faults = without(texts)
+        return _Parsed(parse(left, **options), faults)
 
-    monkeypatch.setattr(_core, "parse", failing)
+    def failing_later(texts: Sequence[str], *given: Any) -> tuple[list[bytes], list[str]]:
+        left, faults = without(texts)
+        columns, _ = fingerprint(left if when_parsed else texts, *given)
+        for at in (0, 1, 2, 3, 5) if any(faults) else ():
+            column = np.frombuffer(columns[at], np.uint8).reshape(len(texts), -1).copy()
+            column[[fault != "" for fault in faults]] = 0
+            columns[at] = column.tobytes()
+        return columns, faults
+
+    if when_parsed:
+        monkeypatch.setattr(_core, "parse", failing)
+    monkeypatch.setattr(_core, "fingerprint", failing_later)
 
 
 class Interrupted(Exception):

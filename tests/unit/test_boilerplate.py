@@ -1,6 +1,5 @@
 """Boilerplate learned from pages agrees with the model, however the pages are split into batches."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -8,10 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from esdedup._core import Parsed, PassageFilter
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
 from esdedup.boilerplate.overrides import Overrides
-from esdedup.text.parsed import PassageFilter, Passages
+from esdedup.text.parsed import ParsedTexts
 from tests.support.boilerplate_model import BoilerplateModel, ModelOverrides, ModelPassage, article_of
 from tests.support.learned import contents, last_learned_page
 
@@ -49,31 +49,27 @@ overrides = st.dictionaries(
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
-def passages_of(batch: list[Page]) -> Passages:
-    flat = [each for _, own, *_ in batch for each in own]
-    return Passages.of(
-        np.array([each.hash for each in flat], np.uint64),
-        np.array([each.letters for each in flat], np.int64),
-        np.array([each.is_prose for each in flat], bool),
-        np.array([each.has_figures for each in flat], bool),
-        np.repeat(np.arange(len(batch)), [len(own) for _, own, *_ in batch]),
-        text_count=len(batch),
+def parsed_of(batch: list[Page]) -> ParsedTexts:
+    """Return parsed texts that have only the passages of a batch."""
+    return ParsedTexts(
+        Parsed.of_passages(
+            [
+                (number, [(each.hash, each.letters, each.is_prose, each.has_figures) for each in own])
+                for number, own, *_ in batch
+            ]
+        )
     )
 
 
 def filter_of(boilerplate: Boilerplate, batch: list[Page], overridden: ModelOverrides) -> PassageFilter:
-    """Return a filter to be called with all pages of a batch in order, a few at a time."""
-    sites, articles = iter([page[2] for page in batch]), iter([page[3] for page in batch])
-    titles = iter([page[4] if len(page) > 4 else None for page in batch])
-    return functools.partial(
-        boilerplate.filter, overrides=Overrides(overridden), sites=sites, articles=articles, titles=titles
-    )
+    """Return a filter to be used for all pages of a batch in order, a few at a time."""
+    sites, articles = [page[2] for page in batch], [page[3] for page in batch]
+    titles = [page[4] if len(page) > 4 else None for page in batch]
+    return boilerplate.filter(overrides=Overrides(overridden), sites=sites, articles=articles, titles=titles)
 
 
-def filtered(filter_some: PassageFilter, batch: list[Page]) -> list[bool]:
-    left_out: list[bool] = filter_some(
-        passages_of(batch), np.array([content_hash for content_hash, *_ in batch], np.uint64)
-    ).tolist()
+def filtered(passage_filter: PassageFilter, batch: list[Page]) -> list[bool]:
+    left_out: list[bool] = parsed_of(batch).left_out(passage_filter).tolist()
     return left_out
 
 
@@ -164,7 +160,7 @@ def test_learned_passages_agree_with_the_model(
     assert sorted(boilerplate.learned().tolist()) == learned
     # A copy made from the stored changes equals the original.
     assert contents(copy) == contents(boilerplate)
-    assert filtered(copy.filter, given_pages[::-1]) == filtered(boilerplate.filter, given_pages[::-1])
+    assert filtered(copy.filter(), given_pages[::-1]) == filtered(boilerplate.filter(), given_pages[::-1])
 
 
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
@@ -177,14 +173,14 @@ def test_joined_changes_restore_the_same_state(
     joined: Changes | None = None
     for batch in cut(given_pages, batch_sizes):
         boilerplate.begin()
-        filtered(boilerplate.filter, batch)
+        filtered(boilerplate.filter(), batch)
         changes = boilerplate.changes()
         joined = changes if joined is None else joined.then(changes)
         boilerplate.keep()
     assert joined is not None
     copy.apply(read_changes(bytes_of(joined.columns())))
     assert contents(copy) == contents(boilerplate)
-    assert filtered(copy.filter, given_pages) == filtered(boilerplate.filter, given_pages)
+    assert filtered(copy.filter(), given_pages) == filtered(boilerplate.filter(), given_pages)
 
 
 def test_changes_with_larger_blocks_are_read() -> None:
@@ -192,10 +188,10 @@ def test_changes_with_larger_blocks_are_read() -> None:
     larger, smaller = Boilerplate(block_pages=64), Boilerplate(block_pages=32)
     stored: list[Page] = [(each, [POOL[each % 24], POOL[each % 7]], None, None) for each in range(1, 64)]
     larger.begin()
-    filtered(larger.filter, stored)
+    filtered(larger.filter(), stored)
     smaller.apply(larger.changes())
     assert last_learned_page(smaller) == 0
-    filtered(smaller.filter, [(99, POOL[:2], None, None)])
+    filtered(smaller.filter(), [(99, POOL[:2], None, None)])
     assert last_learned_page(smaller) == 64
 
 
@@ -205,7 +201,7 @@ def test_common_rows_of_tables_are_kept() -> None:
     menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
     overridden: ModelOverrides = dict.fromkeys([(each.hash, None) for each in menu], True)
     boilerplate = Boilerplate(block_pages=1)
-    learning = boilerplate.filter
+    learning = boilerplate.filter()
     for page in range(8):
         others = [ModelPassage((page * 2 + each + 100) << 32, 300, is_prose=True) for each in range(2)]
         filtered(learning, [(page + 1, [*others, *rows], None, None)])
@@ -213,21 +209,19 @@ def test_common_rows_of_tables_are_kept() -> None:
     assert filtered(learning, [(98, rows, None, None)]) == [False] * 3
     assert (
         filtered(
-            functools.partial(boilerplate.filter, overrides=Overrides(overridden)),
+            boilerplate.filter(overrides=Overrides(overridden)),
             [(99, [*menu, *rows], None, None)],
         )
         == [True] * 7
     )
     # An override takes precedence.
-    filter_overridden = functools.partial(
-        boilerplate.filter, overrides=Overrides(overridden | {(rows[0].hash, None): True})
-    )
+    filter_overridden = boilerplate.filter(overrides=Overrides(overridden | {(rows[0].hash, None): True}))
     assert filtered(filter_overridden, [(98, rows, None, None)]) == [True, False, False]
 
 
 def test_a_reprint_is_never_learned_as_boilerplate() -> None:
     text = [ModelPassage((number + 1) << 32, 100 + number, is_prose=True) for number in range(6)]
-    learning = Boilerplate(block_pages=1).filter
+    learning = Boilerplate(block_pages=1).filter()
     for page in range(20):
         assert not any(filtered(learning, [(page + 1, text[page % 2 :], None, None)]))
 
@@ -453,7 +447,7 @@ def test_both_ends_of_a_long_page_are_learned() -> None:
     """Passages far from both ends are filtered, but not learned."""
     chance = np.random.default_rng(5)
     boilerplate = Boilerplate(block_pages=1)
-    learning = boilerplate.filter
+    learning = boilerplate.filter()
     for page in range(6):
         own = [ModelPassage(each, 60, is_prose=True) for each in chance.integers(1, 2**63, 66_000).tolist()]
         own[0], own[1_000], own[-1] = (ModelPassage(each << 32, 30, is_prose=True) for each in (1, 2, 3))
@@ -473,7 +467,7 @@ def test_pages_without_new_passages_are_also_forgotten() -> None:
     batch = 1_000
     most_bytes = [0, 0]
     for start in range(0, 40 * batch, batch):
-        filtered(boilerplate.filter, [(start + page + 1, known, None, None) for page in range(batch)])
+        filtered(boilerplate.filter(), [(start + page + 1, known, None, None) for page in range(batch)])
         half = start >= 20 * batch
         most_bytes[half] = max(most_bytes[half], boilerplate.size_bytes)
     assert boilerplate.last_page - boilerplate.window.former_from < 10_100
@@ -500,15 +494,14 @@ def test_memory_is_steady_from_the_second_period_on() -> None:
             ),
             axis=1,
         )
-        passages = Passages.of(
-            hashes.ravel(),
-            np.full(hashes.size, 60),
-            np.ones(hashes.size, bool),
-            np.zeros(hashes.size, bool),
-            np.repeat(np.arange(batch_pages), hashes.shape[1]),
-            text_count=batch_pages,
+        numbers = chance.integers(1, 2**64, batch_pages, np.uint64).tolist()
+        parsed = Parsed.of_passages(
+            [
+                (number, [(each, 60, True, False) for each in own])
+                for number, own in zip(numbers, hashes.tolist(), strict=True)
+            ]
         )
-        boilerplate.filter(passages, chance.integers(1, 2**64, batch_pages, np.uint64))
+        parsed.left_out(boilerplate.filter())
         if boilerplate.window.present_from != beginnings[-1]:
             beginnings.append(boilerplate.window.present_from)
             most_bytes.append(0)

@@ -19,7 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED, ArticleRejected, Fields, Profile, _core
-from esdedup.boilerplate.overrides import NO_OVERRIDES
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.meta import WritableIndex
 from esdedup.errors import TextFailed
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -99,7 +100,7 @@ def test_visible_text_keeps_lone_surrogates() -> None:
 def test_a_wrong_number_of_flags_is_refused() -> None:
     parsed = ParsedTexts.of(["One sentence. Another one."], max_length=100)
     with pytest.raises(ValueError, match="3 flags for 2 passages"):
-        parsed.core.signatures(bytes(3), 6, 2_000)
+        parsed.core.whole_texts(bytes(3))
     with pytest.raises(ValueError, match="do not match the hashes"):
         _core.weighted_simhashes(bytes(16), bytes(8), bytes(8))
 
@@ -107,8 +108,12 @@ def test_a_wrong_number_of_flags_is_refused() -> None:
 @given(st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n<p>&"), max_size=30), max_size=5), st.randoms())
 def test_leaving_out_passages_changes_nothing_else(batch: list[str], chance: Any) -> None:
     parsed = ParsedTexts.of(batch, max_length=1_000)
-    left_out = np.array([chance.random() < 0.3 for _ in parsed.passages.texts], bool)
-    found = Fingerprinter(VERIFIED).fingerprint(batch, passage_filter=lambda *_: left_out)
+    hashes = dict.fromkeys(parsed.passages.hashes.tolist())
+    overrides = Overrides({(each, None): chance.random() < 0.3 for each in hashes})
+    left_out = parsed.left_out(Boilerplate().filter(overrides=overrides))
+    found = Fingerprinter(VERIFIED).fingerprint(
+        batch, passage_filter=Boilerplate().filter(overrides=overrides)
+    )
     kept = np.bincount(parsed.passages.texts, parsed.passages.alphanumerics * ~left_out, len(batch))
     assert found.alphanumerics.tolist() == kept.tolist()
     whole = np.bincount(parsed.passages.texts, parsed.passages.alphanumerics, len(batch))

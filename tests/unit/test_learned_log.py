@@ -1,11 +1,12 @@
 """Number and size of the documents that store learned boilerplate; and counts of boilerplate by site."""
 
+import itertools
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from esdedup._core import Parsed
 from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, LearnedRecord
 from esdedup.elastic.forest.stored import Document
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -13,12 +14,11 @@ from esdedup.fingerprint.profile import VERIFIED
 from esdedup.maintenance import LearnedPassage
 from esdedup.maintenance.stored_texts import BoilerplateCounts
 from esdedup.sites import RawPage
-from esdedup.text.parsed import Passages
+from esdedup.text.parsed import ParsedTexts
 from tests.support.learned import contents
 from tests.support.pages import pages
 
-PARSED = next(Fingerprinter(VERIFIED).parsed([page["text"] for page in pages(200)]))
-PAGES = PARSED.passages, PARSED.content_hashes
+PAGES = [next(Fingerprinter(VERIFIED).parsed([page["text"]])) for page in pages(200)]
 
 
 class Documents:
@@ -43,9 +43,9 @@ class Documents:
         return LearnedLog("forest", [LearnedRecord.of_hits([hit], forest="forest") for hit in hits])
 
 
-def learn_from(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
+def learn_from(log: LearnedLog, parsed: ParsedTexts) -> list[Document]:
     log.boilerplate.begin()
-    log.boilerplate.filter(passages, ids)
+    parsed.left_out(log.boilerplate.filter())
     documents = log.add(log.boilerplate.changes())
     log.boilerplate.keep()
     return documents
@@ -53,13 +53,12 @@ def learn_from(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64])
 
 @pytest.mark.parametrize("is_reopened", [False, True])
 def test_batches_of_one_page_need_few_documents(is_reopened: bool) -> None:
-    passages, ids = PAGES
     log, documents = LearnedLog("forest", []), Documents()
-    for at in range(len(ids)):
-        documents.write(learn_from(log, passages.of_texts(at, at + 1), ids[at : at + 1]))
+    for page in PAGES:
+        documents.write(learn_from(log, page))
         log = documents.opened() if is_reopened else log
     kept_bytes = sum(documents.sizes)
-    assert kept_bytes < 2_000 * len(ids)
+    assert kept_bytes < 2_000 * len(PAGES)
     assert len(documents.sizes) <= kept_bytes / 8_000 + 2
     assert contents(documents.opened().boilerplate) == contents(log.boilerplate)
 
@@ -67,16 +66,15 @@ def test_batches_of_one_page_need_few_documents(is_reopened: bool) -> None:
 def test_no_document_is_too_large_for_a_server() -> None:
     """The batch has 900,000 passages."""
     chance, page_count, each = np.random.default_rng(3), 300, 3_000
-    passages = Passages.of(
-        chance.integers(1, 2**64, page_count * each, np.uint64),
-        np.full(page_count * each, 60),
-        np.ones(page_count * each, bool),
-        np.zeros(page_count * each, bool),
-        np.repeat(np.arange(page_count), each),
-        text_count=page_count,
+    numbers = iter(chance.integers(1, 2**64, page_count * (each + 1), np.uint64).tolist())
+    parsed = Parsed.of_passages(
+        [
+            (next(numbers), [(number, 60, True, False) for number in itertools.islice(numbers, each)])
+            for _ in range(page_count)
+        ]
     )
     log, documents = LearnedLog("forest", []), Documents()
-    documents.write(learn_from(log, passages, chance.integers(1, 2**64, page_count, np.uint64)))
+    documents.write(learn_from(log, ParsedTexts(parsed)))
     assert len(documents.sizes) > 3
     assert max(documents.sizes) <= 1_000_000
 

@@ -3,14 +3,13 @@
 import contextlib
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from esdedup.ingest.cluster import ClusteredArticle
 from esdedup.ingest.files import FileArticle
@@ -19,14 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import ArticleRejected, Fields, SettingError
-from esdedup._core import Changes, Learner, OverrideTable
+from esdedup._core import Changes, Learner, OverrideTable, Parsed, PassageFilter
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import arrays_of, bytes_of, read_changes
+from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.sites import RawPage
-from esdedup.text.parsed import Passages
+from esdedup.text.parsed import ParsedTexts
 from tests.support.faults import Interrupted, Interrupts
 from tests.support.forests import clustering
 from tests.support.learned import contents, last_learned_page
@@ -37,20 +37,23 @@ def learner() -> Learner:
     return Learner(block_pages=2, end_passages=9, least_article_bits=7, period_records=99)
 
 
-def number(value: int) -> bytes:
-    return value.to_bytes(8, "little")
+PAGE = [(1 << 40, 60, True, False)]
 
 
-PAGE = (number(1 << 40), number(60), b"\x01", b"\x00", number(0))
+def left_out(
+    learner: Learner,
+    page: int,
+    site: Sequence[str | None] = (None,),
+    article: Sequence[str | None] = (None,),
+    overrides: OverrideTable = NO_OVERRIDES.core,
+) -> bytes:
+    passage_filter = PassageFilter(learner, overrides, (site, article, [None]))
+    return Parsed.of_passages([(page, PAGE)]).left_out(passage_filter)
 
 
-def test_columns_of_different_lengths_are_refused() -> None:
-    for at in range(5):
-        columns = tuple(each * 2 if place == at else each for place, each in enumerate(PAGE))
-        with pytest.raises(ValueError, match="differ in length"):
-            learner().filter_columns(columns, number(1), ([None], [None], [None]), OverrideTable([]))
-    with pytest.raises(ValueError, match="differ in length"):
-        learner().filter_columns(PAGE, number(1), ([], [None], [None]), OverrideTable([]))
+def test_names_or_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="fewer names than texts"):
+        left_out(learner(), 1, [])
     with pytest.raises(ValueError, match="no step is open"):
         learner().changes()
     with pytest.raises(ValueError, match="differ in length"):
@@ -60,9 +63,7 @@ def test_columns_of_different_lengths_are_refused() -> None:
 def test_names_may_have_lone_surrogates() -> None:
     overrides = OverrideTable([(1 << 40, "\ud800", True)])
     for site, is_left_out in (("\ud800", b"\x01"), ("\ud801", b"\x00"), (None, b"\x00")):
-        assert (
-            learner().filter_columns(PAGE, number(1), ([site], ["\udfff"], [None]), overrides) == is_left_out
-        )
+        assert left_out(learner(), 1, [site], ["\udfff"], overrides) == is_left_out
 
 
 def test_threads_can_share_a_learner() -> None:
@@ -70,7 +71,7 @@ def test_threads_can_share_a_learner() -> None:
 
     def see(page: int) -> bytes:
         assert shared.size_bytes >= 0
-        return shared.filter_columns(PAGE, number(page), ([None], [None], [None]), OverrideTable([]))
+        return left_out(shared, page)
 
     with ThreadPoolExecutor(4) as threads:
         assert set(threads.map(see, range(1, 401))) == {b"\x00"}
@@ -80,7 +81,7 @@ def test_threads_can_share_a_learner() -> None:
 TEXTS = [page["text"] for page in pages(60)]
 # Several blocks and periods end within these batches.
 BATCHES = [
-    (parsed.passages, parsed.content_hashes)
+    parsed
     for start in range(0, 40, 10)
     for parsed in Fingerprinter(VERIFIED).parsed(TEXTS[start : start + 10])
 ]
@@ -92,15 +93,15 @@ def is_learning(frame: FrameType) -> bool:
     return module.startswith("esdedup.boilerplate") or frame.f_code is learn.__code__
 
 
-def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64]]) -> None:
+def learn(boilerplate: Boilerplate, batch: ParsedTexts) -> None:
     """Filter a batch and undo it, then filter and keep it."""
     for end in (boilerplate.undo, boilerplate.keep):
         boilerplate.begin()
-        boilerplate.filter(*batch)
+        batch.left_out(boilerplate.filter())
         end()
 
 
-def trained(batches: list[tuple[Passages, npt.NDArray[np.uint64]]]) -> Boilerplate:
+def trained(batches: list[ParsedTexts]) -> Boilerplate:
     boilerplate = Boilerplate(block_pages=5, period_records=40)
     for batch in batches:
         learn(boilerplate, batch)
@@ -127,17 +128,18 @@ def test_an_exception_at_any_point_can_be_undone() -> None:
 
 
 def test_a_copy_works_after_a_failed_lookup() -> None:
-    passages, ids = BATCHES[0]
     learned = LearnedCopy()
-    expected = learned.filter(passages, ids).tolist()
 
-    def fail(_: object) -> str:
+    def found() -> list[bool]:
+        with learned.filter_on(None) as passage_filter:
+            flags: list[bool] = BATCHES[0].left_out(passage_filter).tolist()
+        return flags
+
+    expected = found()
+    with pytest.raises(Interrupted), learned.filter_on(None):
         raise Interrupted
-
-    with pytest.raises(Interrupted):
-        learned.filter(passages, ids, sites=map(fail, [None]))
     assert not learned._known.boilerplate.has_begun
-    assert learned.filter(passages, ids).tolist() == expected
+    assert found() == expected
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -156,7 +158,7 @@ def changes_of_batches(*, size: int) -> list[Changes]:
     for start in range(0, len(MORE_TEXTS), size):
         boilerplate.begin()
         for parsed in FINGERPRINTER.parsed(MORE_TEXTS[start : start + size]):
-            boilerplate.filter(parsed.passages, parsed.content_hashes)
+            parsed.left_out(boilerplate.filter())
         found.append(boilerplate.changes())
         boilerplate.keep()
     assert boilerplate.window.former_from > 1
@@ -208,7 +210,7 @@ def test_impossible_changes_raise_only_value_errors(
 
 def filter_all(boilerplate: Boilerplate) -> None:
     try:
-        FINGERPRINTER.fingerprint(MORE_TEXTS, passage_filter=boilerplate.filter)
+        FINGERPRINTER.fingerprint(MORE_TEXTS, passage_filter=boilerplate.filter())
     except ValueError as error:
         raise AssertionError from error
 

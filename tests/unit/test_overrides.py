@@ -1,6 +1,7 @@
 """Overrides: declarations about passages, which take precedence over learned boilerplate."""
 
 import io
+import itertools
 import json
 from random import Random
 from typing import Any
@@ -19,7 +20,7 @@ from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
-from esdedup.text.parsed import LocatedPassages, Passages
+from esdedup.text.parsed import LocatedPassages, ParsedTexts
 from tests.support.assign import assigned
 from tests.support.comparison import resemblance
 
@@ -34,16 +35,12 @@ def left_out(
     boilerplate: Boilerplate | None = None,
 ) -> list[list[bool]]:
     """Return for each text which of its passages are left out."""
-    boilerplate, of_texts = boilerplate or Boilerplate(), iter(sites or [None] * len(texts))
-    found: list[list[bool]] = []
-
-    def passage_filter(passages: Passages, pages: Any) -> Any:
-        result = boilerplate.filter(passages, pages, overrides=overrides, sites=of_texts)
-        found.extend(result[passages.texts == text].tolist() for text in range(passages.text_count))
-        return result
-
-    Fingerprinter(VERIFIED).fingerprint(texts, passage_filter=passage_filter)
-    return found
+    passage_filter = (boilerplate or Boilerplate()).filter(
+        overrides=overrides, sites=sites or itertools.repeat(None)
+    )
+    parsed = ParsedTexts.of(texts, max_length=10_000)
+    flags, of_texts = parsed.left_out(passage_filter), parsed.passages.texts
+    return [flags[of_texts == text].tolist() for text in range(len(texts))]
 
 
 def article(number: int) -> str:

@@ -185,7 +185,7 @@ def test_padding_does_not_make_an_article_longer(padding: str) -> None:
     assert Fingerprinter(VERIFIED).fingerprint([TEXT, TEXT + padding]).alphanumerics.tolist() == [61, 61]
 
 
-NOTHING_LEARNED = Boilerplate().filter
+NOTHING_LEARNED = Boilerplate().filter()
 # Characters that end sentences, combine, expand, are dropped, or belong to markup.
 CHARACTERS = st.sampled_from(
     "e1. 。!\n\u0301\u0323\u200d\u00ad\u2026\ufdfa\u2488\u1100\u1161\u81fa\u0130&<>p/;"

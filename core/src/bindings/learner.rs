@@ -1,8 +1,8 @@
-//! Python's interface to the learner of boilerplate, with one call per batch of pages.
+//! Python's interface to the learner of boilerplate.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyIterator, PyString};
 
 use super::shared::Shared;
 use crate::boilerplate::changes::{Changes, Refusal};
@@ -10,8 +10,7 @@ use crate::boilerplate::judge::{OverrideTable, PagePassage};
 use crate::boilerplate::learner::{IncomingPage, Learner, Pace};
 use crate::boilerplate::pages::{hash_of_title, origin_of};
 use crate::columns::{Column, column, numbers};
-
-type Names<'py> = Vec<Option<Bound<'py, PyString>>>;
+use crate::parsed::ParsedText;
 
 /// Passages that a person has declared to be boilerplate or text.
 #[pyclass(frozen, name = "OverrideTable", module = "esdedup._core")]
@@ -39,53 +38,6 @@ impl PyLearner {
     fn new(block_pages: usize, end_passages: usize, least_article_bits: u32, period_records: u64) -> Self {
         let pace = Pace { block_pages, end_passages, period_records, least_article_bits };
         PyLearner(Shared::new("the boilerplate learner", Learner::new(pace)))
-    }
-
-    fn filter_columns(
-        &self,
-        py: Python<'_>,
-        passages: [Bound<'_, PyBytes>; 5],
-        ids: &[u8],
-        names: [Names<'_>; 3],
-        overrides: &PyOverrideTable,
-    ) -> PyResult<Column> {
-        let [hashes, letters, are_prose, have_figures, pages] =
-            std::array::from_fn(|at| passages[at].as_bytes());
-        let (hashes, letters, pages): (Vec<u64>, Vec<i64>, Vec<u64>) =
-            (numbers(hashes), numbers(letters), numbers(pages));
-        let (ids, count): (Vec<u64>, _) = (numbers(ids), hashes.len());
-        let columns = [letters.len(), are_prose.len(), have_figures.len(), pages.len()];
-        if columns != [count; 4] || names.each_ref().map(Vec::len) != [ids.len(); 3] {
-            return Err(PyValueError::new_err("the columns of passages or pages differ in length"));
-        }
-        let [sites, articles, titles] = &names;
-        let mut origins = Vec::with_capacity(ids.len());
-        for (((site, article), title), id) in sites.iter().zip(articles).zip(titles).zip(&ids) {
-            let (site, article, title) = (utf8_of(site)?, utf8_of(article)?, utf8_of(title)?);
-            let scope = overrides.0.scope_of(site.as_deref());
-            let origin = origin_of(site.as_deref(), article.as_deref(), *id);
-            origins.push((origin, title.as_deref().map_or(0, hash_of_title), scope));
-        }
-        let omitted = self.0.with(py, |learner| {
-            let passage = |at: usize| PagePassage {
-                hash: hashes[at],
-                letters: letters[at] as u32,
-                is_prose: are_prose[at] != 0,
-                has_figures: have_figures[at] != 0,
-                is_learned: false,
-            };
-            let passages: Vec<PagePassage> = (0..count).map(passage).collect();
-            let (mut omitted, mut start) = (vec![false; count], 0);
-            for (at, (&id, &(origin, title, scope))) in (0..).zip(ids.iter().zip(&origins)) {
-                let end = start + pages[start..].partition_point(|page| *page <= at);
-                let (overrides, passages) = (&overrides.0, &passages[start..end]);
-                let page = IncomingPage { id, origin, title, overrides, scope, passages };
-                learner.filter(&page, &mut omitted[start..end]);
-                start = end;
-            }
-            omitted
-        })?;
-        Ok(column(omitted))
     }
 
     fn learn_rest(&self, py: Python<'_>) -> PyResult<()> {
@@ -160,6 +112,59 @@ impl PyLearner {
     #[getter]
     fn is_broken(&self) -> bool {
         self.0.is_broken()
+    }
+}
+
+/// Omits boilerplate from pages, in order, and lets a learner learn from the pages.
+#[pyclass(frozen, name = "PassageFilter", module = "esdedup._core")]
+pub struct PyPassageFilter {
+    learner: Py<PyLearner>,
+    overrides: Py<PyOverrideTable>,
+    /// Iterators over the sites, articles and titles of the pages.
+    names: [Py<PyIterator>; 3],
+}
+
+#[pymethods]
+impl PyPassageFilter {
+    #[new]
+    fn new(
+        learner: Py<PyLearner>,
+        overrides: Py<PyOverrideTable>,
+        names: [Bound<'_, PyAny>; 3],
+    ) -> PyResult<PyPassageFilter> {
+        let [sites, articles, titles] = names.map(|each| each.try_iter().map(Bound::unbind));
+        Ok(PyPassageFilter { learner, overrides, names: [sites?, articles?, titles?] })
+    }
+}
+
+impl PyPassageFilter {
+    /// Returns whether each passage of the next texts is omitted.
+    pub fn omitted(&self, py: Python<'_>, texts: &[ParsedText]) -> PyResult<Vec<bool>> {
+        let overrides = &self.overrides.get().0;
+        let next = |at: usize| -> PyResult<Option<Vec<u8>>> {
+            let name = self.names[at].bind(py).clone().next();
+            let name = name.ok_or_else(|| PyValueError::new_err("there are fewer names than texts"))??;
+            utf8_of(&name.extract()?)
+        };
+        let mut pages = Vec::with_capacity(texts.len());
+        for text in texts {
+            let (id, site, article) = (text.content_hash, next(0)?, next(1)?);
+            let origin = origin_of(site.as_deref(), article.as_deref(), id);
+            let title = next(2)?.as_deref().map_or(0, hash_of_title);
+            pages.push((origin, title, overrides.scope_of(site.as_deref())));
+        }
+        self.learner.get().0.with(py, |learner| {
+            let mut omitted = Vec::new();
+            for (text, (origin, title, scope)) in texts.iter().zip(pages) {
+                let passages: Vec<PagePassage> = text.passages.iter().map(PagePassage::from).collect();
+                let (id, passages) = (text.content_hash, &passages[..]);
+                let page = IncomingPage { id, origin, title, overrides, scope, passages };
+                let start = omitted.len();
+                omitted.resize(start + passages.len(), false);
+                learner.filter(&page, &mut omitted[start..]);
+            }
+            omitted
+        })
     }
 }
 

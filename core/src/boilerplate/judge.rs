@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use super::pages::{MARKS, Marks, mark_of};
+use crate::passages::Passage;
 
 // Lists are omitted only if at least ENOUGH_LETTERS letters remain outside lists. If at least AMPLE_LETTERS letters
 // of prose remain, single passages that are not prose are omitted too, except the page's last passage. Both numbers
@@ -35,6 +36,12 @@ pub struct PagePassage {
     pub has_figures: bool,
     /// Whether the passage is learned boilerplate.
     pub is_learned: bool,
+}
+
+impl From<&Passage> for PagePassage {
+    fn from(&Passage { hash, letters, is_prose, has_figures }: &Passage) -> PagePassage {
+        PagePassage { hash, letters: letters as u32, is_prose, has_figures, is_learned: false }
+    }
 }
 
 /// The judgement on a page, before the contexts of doubtful passages are looked up.

@@ -6,16 +6,17 @@ these documents exists. If the owner crashes earlier, it repeats the batch, and 
 
 import base64
 import collections
-import functools
+import contextlib
 import itertools
 import secrets
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from esdedup._core import PassageFilter
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
@@ -23,7 +24,6 @@ from esdedup.elastic.forest.stored import Document
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
-from esdedup.text.parsed import Passages, SiteFilters
 
 FIELD = "learned"
 """The field with a document's number."""
@@ -204,31 +204,14 @@ class LearnedCopy:
         with self._lock:
             return self._known.boilerplate.are_learned(hashes, site)
 
-    def filter_on(self, overrides: Overrides = NO_OVERRIDES) -> SiteFilters:
-        """Return filters, by site, for the boilerplate that has been learned or declared."""
-        return lambda site: functools.partial(self.filter, overrides=overrides, sites=[site])
-
-    def filter(
-        self,
-        passages: Passages,
-        pages: npt.NDArray[np.uint64],
-        *,
-        overrides: Overrides = NO_OVERRIDES,
-        sites: Iterable[str | None] = itertools.repeat(None),
-    ) -> npt.NDArray[np.bool_]:
-        """Return which passages to leave out, as `Boilerplate.filter` does, but learn nothing.
-
-        Args:
-            passages: The passages of some texts.
-            pages: The content hashes of the texts, uint64 ``(text_count,)``.
-            overrides: The overrides of the process that feeds the forest.
-            sites: The sites of the texts. An iterator may be shared by several calls.
-        """
+    @contextlib.contextmanager
+    def filter_on(self, site: str | None, overrides: Overrides = NO_OVERRIDES) -> Iterator[PassageFilter]:
+        """Give a filter for texts of a site, which learns nothing; `overrides` are those of the owner."""
         with self._lock:
             boilerplate = self._known.boilerplate
             boilerplate.begin()
             try:
-                return boilerplate.filter(passages, pages, overrides=overrides, sites=sites)
+                yield boilerplate.filter(overrides=overrides, sites=itertools.repeat(site))
             finally:
                 if boilerplate.is_broken:
                     # The next `update` starts over.

@@ -121,8 +121,8 @@ def look_up(
         decided: Assignment | None = yield AskOwner(text=text, site=site)
         if decided is not None:
             return decided, True
-    passage_filter = learned.filter_on(overrides)(site)
-    fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
+    with learned.filter_on(site, overrides) as passage_filter:
+        fingerprints = Fingerprinter(profile).fingerprint([text], passage_filter=passage_filter).checked()
     fingerprints = without_placeholders(overrides, fingerprints, [text], [site])
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     state, aging = status.state.after(batch.state or State()), status.aging
@@ -153,7 +153,8 @@ def what_is_left_out(
         return left_out(text, None, max_length=profile.max_text_length)
     if is_fresh:
         yield from learned.update(forest)
-    return left_out(text, learned.filter_on(overrides)(site), max_length=profile.max_text_length)
+    with learned.filter_on(site, overrides) as passage_filter:
+        return left_out(text, passage_filter, max_length=profile.max_text_length)
 
 
 def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:

@@ -19,9 +19,8 @@ from esdedup.ingest.in_place import Hit, InPlace, Place, place_of
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.lease import Lease, LeaseTerms
+from esdedup.elastic.forest.writer import nobody_feeding
 from esdedup.elastic.mappings import dedup_properties, is_set_up, refuse_unusable
 from esdedup.elastic.meta import (
     NextObject,
@@ -161,7 +160,7 @@ class Migration(InPlace):
             SettingError: The current forest has edits.
         """
         client = patient(self._client)
-        with self._nobody_feeding(wait_s):
+        with nobody_feeding(client, self.forest, wait_s=wait_s):
             if not drop_edits and (edits := execute(client, read_edits(self.forest)).edits):
                 raise SettingError(
                     f"{len(edits):,} edits in the forest {self.forest!r} refer to fingerprints, which differ "
@@ -215,25 +214,6 @@ class Migration(InPlace):
         if not found:
             raise IndexNotReady(f"no index {self._index!r} was set up: there is nothing to migrate")
         return found
-
-    @contextlib.contextmanager
-    def _nobody_feeding(self, wait_s: float) -> Iterator[None]:
-        """Hold the lease of the current forest, if it exists, and block edits; unblock edits on errors."""
-        client = patient(self._client)
-        with translated(f"look for the forest {self.forest!r}", index=self.forest):
-            if not client.indices.exists(index=self.forest):
-                yield
-                return
-        lease = Lease(client, forest=self.forest, terms=LeaseTerms(wait_s=wait_s))
-        lease.acquire()
-        try:
-            Fence(client, forest=self.forest).let_edit("remove")
-            yield
-        except BaseException:
-            Fence(client, forest=self.forest).let_edit("add")
-            raise
-        finally:
-            lease.release()
 
     @property
     def _to_do(self) -> Query:

@@ -151,9 +151,11 @@ def rebuild(
 ) -> None:
     """Rebuild a forest from its articles alone; every article keeps its root. Name all indices of the forest.
 
+    With --wait, articles may be fed meanwhile; a warning says when to stop the process that feeds them.
+
     Options:
-        replace: Delete an existing forest of this name first, unless it contains more than these articles.
-        replace_larger: Delete an existing forest first, even if it contains more than these articles.
+        replace: Replace an existing forest of this name, unless it contains more than these articles.
+        replace_larger: Replace an existing forest, even if it contains more than these articles.
     """
     with server.connect() as client:
         fields = field_names.fields_of(client, *index)

@@ -54,6 +54,8 @@ class ArticleAudit:
     on_articles: Callable[[int], None] = lambda _: None
     # Called for each record that esdedup cannot have written.
     on_invalid: Callable[[Record], None] = lambda _: None
+    # Whether the forest is made from these articles alone.
+    is_rebuild: bool = False
 
     def violations(self) -> Iterator[list[Violation]]:
         """Yield a list of violations for each batch of articles."""
@@ -65,14 +67,14 @@ class ArticleAudit:
             subject = f"{without:,} articles"
             yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail)]
 
-    def repairable(self) -> Iterator[list[RepairableViolation]]:
-        """Yield a list of the repairable violations for each batch of articles."""
+    def repairable(self, *, since_seq: int = 0) -> Iterator[list[RepairableViolation]]:
+        """Yield a list of the repairable violations for each batch of articles that are after `since_seq`."""
         yield _repairable(self._state_behind())
-        for batch in self._batches():
+        for batch in self._batches(since_seq):
             yield _repairable(self._except_wrong_bands(batch))
 
-    def _batches(self) -> Iterator[_Batch]:
-        for records in self.records.batches():
+    def _batches(self, since_seq: int = 0) -> Iterator[_Batch]:
+        for records in self.records.batches(since_seq=since_seq):
             # Nodes are written before their articles, so after a refresh all nodes of this batch are visible.
             self.index.refresh_if_allowed()
             valid: list[Record] = []
@@ -200,7 +202,7 @@ class ArticleAudit:
             if node is None or node.root != record.root or node.seen_ms < live_since_ms:
                 continue
             # A rebuild reads later articles first. Their node is also this article's unless it had expired.
-            is_same = self.index.meta.rebuilding and record.seen_ms + self.aging.retention_ms > node.made_ms
+            is_same = self.is_rebuild and record.seen_ms + self.aging.retention_ms > node.made_ms
             after = self._with_article(node, node_id, record)
             if after != node and (is_same or after.signature != node.signature):
                 nodes[node_id] = after
@@ -250,7 +252,7 @@ class ArticleAudit:
         # A root recreated from a leaf gets its links from its articles, and its signature from an article of
         # its own text. Any other node keeps its signature and links, so that no forged value spreads.
         is_recreated = not genuine([node], self.index.relation)
-        if self.index.meta.rebuilding or is_recreated:
+        if self.is_rebuild or is_recreated:
             node = _linked(node, record)
         return node._replace(
             signature=record.signature if is_recreated and node_id == record.fingerprint else node.signature,

@@ -8,7 +8,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.arguments import checked
 from esdedup.elastic.execute import execute, execute_async
-from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
+from esdedup.elastic.forest.meta import read_meta
 from esdedup.elastic.meta import forest_of, other_forest, saved_forest
 from esdedup.elastic.requests import ReadClock, Requests, count
 from esdedup.elastic.stories import (
@@ -130,9 +130,8 @@ def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]
             why = other_forest(name, kept, forest) if kept else f"the index {name!r} belongs to no forest"
             how = "name the index's forest, or set one (`esdedup setup --forest`, `Dedup.setup(forest=…)`)"
             raise IndexNotReady(f"{why}: {how}", index=name)
-    if (meta := (yield from read_meta(forest))) is None:
+    if (yield from read_meta(forest)) is None:
         raise ForestMissing.of(forest)
-    refuse_incomplete(forest, meta)
     return forest, ready
 
 

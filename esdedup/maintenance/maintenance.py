@@ -132,13 +132,13 @@ class Maintenance(Inspection):
         """Rebuild the forest from articles alone; each article keeps its root.
 
         Leaves out articles whose node would have expired. Also leaves out articles with an invalid record,
-        and logs their number. The forest cannot be used until the rebuild has finished. If a rebuild is
-        interrupted, another run continues it.
+        and logs their number. With `wait_s`, a forest that is replaced may be in use until a warning says
+        that the new forest has caught up. If a rebuild is interrupted, run it again.
 
         Args:
             indices: The indices of all articles that this forest assigned.
-            replace: Delete an existing forest with this name first; with "larger", even if it has more nodes
-                or indices than the given articles account for.
+            replace: Replace an existing forest with this name; with "larger", even if it has more nodes or
+                indices than the given articles account for.
             retention: How long nodes live. None means the retention stored in the replaced forest or in the
                 indices, or else 30 days.
             change_retention: Whether nodes may live for less time than before.
@@ -158,8 +158,8 @@ class Maintenance(Inspection):
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
         name = self._scope.given_forest
-        # Indices of another forest may be used to rebuild a new or incomplete forest.
-        if name is None or ((found := execute(self._client, read_meta(name))) and not found.rebuilding):
+        # Indices of another forest may be used to make a new forest.
+        if name is None or execute(self._client, read_meta(name)):
             name = self.forest_of(indices)
         return Rebuild(
             client=self._client,

@@ -104,9 +104,11 @@ class Records:
         answer = self._aggregate({"own": {"filter": of_hash, "aggs": {"latest": latest}}})
         return int(answer["own"]["latest"]["value"] or 0)
 
-    def batches(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
-        """Yield all records, or those seen after `later_than_ms`, latest arrivals first, from a snapshot."""
+    def batches(self, *, since_seq: int = 0, later_than_ms: int | None = None) -> Iterator[list[Record]]:
+        """Yield records after `since_seq`, or seen after `later_than_ms`; latest first, from a snapshot."""
         filters: list[Query] = [{"exists": {"field": self._fields.root}}]
+        if since_seq > 0:
+            filters.append({"range": {self._fields.seq: {"gt": since_seq}}})
         if later_than_ms is not None:
             filters.append({"range": {self._seen: {"gt": later_than_ms, "format": "epoch_millis"}}})
         body = {

@@ -2,6 +2,8 @@
 
 import collections
 import dataclasses
+import functools
+import itertools
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
@@ -13,19 +15,19 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import refuse_shorter
 from esdedup.elastic.forest.fence import Fence
-from esdedup.elastic.forest.index import ForestIndex, refuse_templates
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, documents_of, read_learned
 from esdedup.elastic.forest.lease import LeaseTerms
-from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
-from esdedup.elastic.forest.status import ForestStatus, aging_document, ordered_since_document
+from esdedup.elastic.forest.meta import REBUILT_SUFFIX, Lookup, Meta, read_meta
+from esdedup.elastic.forest.status import aging_document, ordered_since_document
 from esdedup.elastic.forest.stored import Stored
-from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.elastic.forest.writer import ForestWriter, nobody_feeding
 from esdedup.elastic.meta import forest_of, next_object, saved_forest, saved_retention_ms
 from esdedup.elastic.requests import Query, chunks
 from esdedup.elastic.stories import edit_document, read_edits
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
 from esdedup.fingerprint.profile import get_profile
-from esdedup.forest.model import Aging
+from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.records import Change, Records
@@ -41,12 +43,16 @@ Repaired = collections.Counter[ViolationKind]
 # Maximum number of nodes or articles in one request.
 WRITE_BATCH = 2_000
 
+# After a pass over at most this many articles, which takes a second or two, a rebuild has caught up.
+_FEW = 5_000
+# An article is in its index at the latest when this many further articles have got a `seq`.
+_LATE = 100_000
 
-def adopt(writer: ForestWriter, audit: ArticleAudit) -> Repaired:
-    """Restore the nodes and content hashes of articles; the articles keep their roots."""
+
+def adopt(writer: ForestWriter, audit: ArticleAudit, *, since_seq: int = 0) -> Repaired:
+    """Restore the nodes and content hashes of articles after `since_seq`; the articles keep their roots."""
     repaired: Repaired = collections.Counter()
-    is_marked = False
-    for batch in audit.repairable():
+    for batch in audit.repairable(since_seq=since_seq):
         stored: dict[str, Stored] = {}
         for violation in batch:
             remedy = violation.remedy
@@ -54,17 +60,12 @@ def adopt(writer: ForestWriter, audit: ArticleAudit) -> Repaired:
             if remedy.state:
                 writer.write([], state=remedy.state)
             repaired[violation.kind] += bool(remedy.stored or remedy.state)
-        if ViolationKind.NODE_GONE in repaired and not is_marked:
-            # Mark the order before the first node is restored, in case the repair is interrupted.
-            is_marked = True
-            _mark_order(writer)
+        if repaired[ViolationKind.NODE_GONE]:
+            # A lost node may have been older than its remaining articles. Mark the order as unreliable before
+            # the node is restored, in case the repair is interrupted.
+            writer.write_own(ordered_since_document(writer.index.status().state.seq))
         _write(writer, stored.values())
     return repaired
-
-
-def _mark_order(writer: ForestWriter) -> None:
-    """Mark the order of nodes as unreliable: a lost node may have been older than its remaining articles."""
-    writer.write_own(ordered_since_document(writer.index.status().state.seq))
 
 
 def _write(writer: ForestWriter, stored: Iterable[Stored]) -> None:
@@ -86,16 +87,13 @@ class Repair:
         index, records = self.writer.index, self.records
         aging = index.status().aging
         ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
-        count = ahead.set_back(self.writer, write=self._write)
+        count = ahead.set_back(self.writer, write=functools.partial(_write, self.writer))
         repaired: Repaired = collections.Counter({ViolationKind.TIME_AHEAD: count})
         forest = ForestAudit(index, aging, on_nodes=self.on_progress)
         if records is None:
             return repaired + self._repair_forest(forest)
         articles = ArticleAudit(index, records, aging, on_articles=self.on_progress)
-        repaired += adopt(self.writer, articles)
-        if repaired[ViolationKind.NODE_GONE]:
-            _mark_order(self.writer)
-        repaired += self._repair_forest(forest)
+        repaired += adopt(self.writer, articles) + self._repair_forest(forest)
         return repaired + self._assign_roots(records, articles)
 
     def _repair_forest(self, audit: ForestAudit) -> Repaired:
@@ -116,7 +114,7 @@ class Repair:
             if violation.remedy.forgotten:
                 self._forget(violation.remedy.forgotten)
         self.writer.delete(damaged)
-        self._write(stored.values())
+        _write(self.writer, stored.values())
         self.writer.index.refresh()
         for later in joins:
             target = _last_target(joins, later)
@@ -161,12 +159,9 @@ class Repair:
         moved = [node._replace(root=target, part_of="", has_part="") for node in tree]
         seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
         # A root must never expire before its leaves, so write its `seen` first.
-        self._write([root._replace(seen_ms=seen_ms)])
-        self._write(node for node in moved if node.id != later)
-        self._write(node for node in moved if node.id == later)
-
-    def _write(self, stored: Iterable[Stored]) -> None:
-        _write(self.writer, stored)
+        _write(self.writer, [root._replace(seen_ms=seen_ms)])
+        _write(self.writer, (node for node in moved if node.id != later))
+        _write(self.writer, (node for node in moved if node.id == later))
 
 
 def _last_target(joins: dict[str, str], later: str) -> str:
@@ -195,99 +190,59 @@ class Rebuild:
     replace: bool | Literal["larger"]
     wait_s: float
     on_progress: Callable[[int], None]
+    # The index and id of each article with an invalid record.
+    invalid: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def run(self) -> int:
         """Rebuild the forest; return its number of nodes. Errors: see `Maintenance.rebuild`."""
-        invalid: list[str] = []
-        with self._emptied() as writer:
-            audit = ArticleAudit(
-                writer.index,
-                self.records,
-                writer.index.status().aging,
-                on_articles=self.on_progress,
-                on_invalid=lambda record: invalid.append(record.id),
-            )
-            adopt(writer, audit)
-            writer.index.refresh()
-            if not writer.index.run(read_learned(self.name)):
-                log.warning(
-                    "the rebuilt forest %r has learned no boilerplate: let it learn from its stored "
-                    "articles; otherwise the first pages that arrive are compared including boilerplate",
-                    self.name,
-                )
-            writer.lease.renew()
-            writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
+        names = (self.name, f"{self.name}{REBUILT_SUFFIX}")
+        before, begun = (execute(self.client, read_meta(each)) for each in names)
+        meta = self._meta(before or begun)
+        replaced = ForestIndex(self.client, name=self.name, meta=before) if before else None
+        if replaced:
+            self._refuse_to_replace(replaced, meta)
+        # If the forest was deleted, only the index of an interrupted rebuild has all its data.
+        writer = self._begin(meta, is_new=bool(replaced and begun))
+        index, since_seq = writer.index, 0
+        with writer.released_on_error():
+            seq = self._adopt(writer, replaced)
+            while seq - since_seq > _FEW:
+                since_seq, seq = seq, self._adopt(writer, replaced, since_seq=seq)
+            if self.wait_s:
+                log.warning("%r is rebuilt; waiting up to %g s for its owner to stop", self.name, self.wait_s)
+            with nobody_feeding(self.client, self.name, wait_s=self.wait_s) as lease:
+                self._adopt(writer, replaced, since_seq=seq)
+                self._write_learned_and_edits(writer, replaced)
+                writer.close()
+                nodes = index.run(index.nodes.count_nodes())
+                index.block_writes(True)
+                if replaced:
+                    replaced.drop(lease)
+                index.copy_to(self.name)
+            index.drop()
             Fence(self.client, forest=self.name).let_edit("add")
-            nodes = writer.index.run(writer.index.nodes.count_nodes())
-        self._kept(writer.index.meta).drop()
-        if invalid:
+        if self.invalid:
             log.warning(
                 "the rebuilt forest %r lacks %s articles with invalid records, such as %r: to list them, "
                 "verify it with their indices",
                 self.name,
-                f"{len(invalid):,}",
-                invalid[0],
+                f"{len(self.invalid):,}",
+                min(self.invalid)[1],
             )
         return nodes
 
-    def _emptied(self) -> ForestWriter:
-        """Create an empty forest, marked as unusable, or find the forest that an interrupted rebuild left."""
-        # A forest that is rebuilt under another name keeps its edits, unless it is the target of a migration.
-        following = {each.forest for each in map(next_object, self.indices.values()) if each}
-        edited = self.name if self.name in following else forest_of(self.indices, given=None, usual=self.name)
-        meta, edits = self._meta(), execute(self.client, read_edits(edited)).edits
-        index, kept = ForestIndex.make(self.client, self.name, meta=meta), self._kept(meta)
-        latest_ms = Clock(index).latest_ms()
-        if index.meta != meta:
-            if not self.replace:
-                raise ForestExists(
-                    f"there is a forest {self.name!r} already: replace it, or name another forest",
-                    forest=self.name,
-                )
-            if index.meta.profile == meta.profile and not index.meta.rebuilding:
-                # A forest that was lost and created again may have few of its articles' nodes.
-                self.records.refuse_others_articles(index, max_known=0.0)
-            refuse_templates(self.client, self.name)
-            if not index.meta.rebuilding:
-                if self.aging and not self.change_retention:
-                    refuse_shorter(index, self.aging)
-                self._refuse_larger(index)
-            # Take the old forest's lease first. Otherwise its owner could write to the new forest.
-            replaced = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
-            with replaced.released_on_error():
-                if not index.meta.rebuilding:
-                    self._keep(index, kept, latest_ms=latest_ms)
-            replaced.drop()
-            index = ForestIndex.make(self.client, self.name, meta=meta)
-        writer = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
-        with writer.released_on_error():
-            status = index.status()
-            is_kept = execute(self.client, read_meta(kept.name)) is not None
-            before = kept.status() if is_kept else status
-            if (lived_ms := saved_retention_ms(self.indices)) and not before.stored_aging:
-                # The forest was lost; nodes that had expired there must not be revived.
-                lived = dataclasses.replace(before.aging, retention_ms=lived_ms)
-                dead_ms = self.records.state(latest_ms=latest_ms).live_since_ms(lived)
-                before = ForestStatus(state=before.state, stored_aging=lived, dead_before_ms=dead_ms)
-            aging = self.aging or status.stored_aging or before.aging
-            if lived_ms and lived_ms != aging.retention_ms:
-                log.warning("the retention of %r changes: nodes lived %g days", self.name, lived_ms / DAY_MS)
-            dead_before_ms = max(before.dead_before_ms, status.dead_before_ms)
-            writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
-            # Sequence numbers are never reused, not even those of deleted articles.
-            ahead = TimesAhead(index, self.records, latest_ms=latest_ms, aging=aging)
-            state = ahead.true_state().after(before.state)
-            ahead.set_articles_back(writer, state)
-            writer.write([], state=state)
-            if is_kept:
-                _write_learned(writer, _learned(kept))
-            writer.write([], learned=[*map(edit_document, kept.run(read_edits(kept.name)).edits or edits)])
-            # The order is unreliable, since an article that was indexed twice has only its second `seq`.
-            _mark_order(writer)
-        return writer
-
-    def _refuse_larger(self, index: ForestIndex) -> None:
-        """Log the size of the old forest; raise if it exceeds the articles, unless `replace` allows that."""
+    def _refuse_to_replace(self, index: ForestIndex, meta: Meta) -> None:
+        """Raise if the old forest must not be replaced by one with this metadata."""
+        if not self.replace:
+            raise ForestExists(
+                f"there is a forest {self.name!r} already: replace it, or name another forest",
+                forest=self.name,
+            )
+        if index.meta.profile == meta.profile:
+            # A forest that was lost and created again may have few of its articles' nodes.
+            self.records.refuse_others_articles(index, max_known=0.0)
+        if self.aging and not self.change_retention:
+            refuse_shorter(index, self.aging)
         with translated(f"look for the indices of the forest {self.name!r}"):
             found = self.client.indices.get_mapping(
                 expand_wildcards="all", filter_path="*.mappings._meta.esdedup.forest"
@@ -305,29 +260,78 @@ class Rebuild:
                 forest=self.name,
             )
         log.warning("replacing the forest %r, which has %s", self.name, has)
+        if not self.wait_s:
+            # Raise `ForestBusy` now instead of after the articles have been read.
+            ForestWriter(index).close()
 
-    def _keep(self, index: ForestIndex, kept: ForestIndex, *, latest_ms: int) -> None:
-        """Save the data that articles do not contain, so that an interrupted rebuild does not lose it."""
-        kept.drop()
-        ForestIndex.make(self.client, kept.name, meta=kept.meta)
-        with ForestWriter(kept) as copy:
-            status = index.status(latest_ms=latest_ms)
-            # Longer retention must not revive expired nodes.
-            dead_before_ms = status.live_since_ms(status.aging)
-            copy.write_own(aging_document(status.aging, dead_before_ms=dead_before_ms))
-            copy.write([], state=status.state)
-            _write_learned(copy, _learned(index))
-            # Stop new edits, and wait for edits in progress, before the edits are read.
-            Fence(self.client, forest=self.name).let_edit("remove")
-            copy.write([], learned=[*map(edit_document, index.run(read_edits(index.name)).edits)])
+    def _begin(self, meta: Meta, *, is_new: bool) -> ForestWriter:
+        """Own the index in which the forest is made before it gets its name; `is_new` empties it first."""
+        index = ForestIndex.make(self.client, f"{self.name}{REBUILT_SUFFIX}", meta=meta)
+        index.block_writes(None)
+        writer = ForestWriter(index, terms=LeaseTerms(wait_s=self.wait_s))
+        if is_new:
+            index.drop(writer.lease)
+            return self._begin(meta, is_new=False)
+        return writer
 
-    def _kept(self, meta: Meta) -> ForestIndex:
-        """Return the index that holds the replaced forest's own data until the new forest is complete."""
-        return ForestIndex(self.client, name=f"{self.name}-kept", meta=meta)
+    def _adopt(self, writer: ForestWriter, replaced: ForestIndex | None, *, since_seq: int = 0) -> int:
+        """Adopt the articles that arrived after `since_seq`; return the latest `seq` at the beginning."""
+        self.records.refresh()
+        seq = self.records.state().seq
+        audit = ArticleAudit(
+            writer.index,
+            self.records,
+            self._write_status(writer, replaced),
+            on_articles=lambda count: None if since_seq else self.on_progress(count),
+            on_invalid=lambda record: self.invalid.add((record.index, record.id)),
+            is_rebuild=True,
+        )
+        adopt(writer, audit, since_seq=since_seq - _LATE)
+        return seq
 
-    def _meta(self) -> Meta:
-        names = (self.name, f"{self.name}-kept")
-        replaced = next(filter(None, (execute(self.client, read_meta(each)) for each in names)), None)
+    def _write_status(self, writer: ForestWriter, replaced: ForestIndex | None) -> Aging:
+        """Write the state and the retention; return the retention."""
+        index = writer.index
+        latest_ms, own = Clock(index).latest_ms(), index.status()
+        if replaced:
+            replaced.refresh()
+        before = replaced.status(latest_ms=latest_ms) if replaced else own
+        # How long nodes lived before, if that is known.
+        lived = before.aging if replaced else own.stored_aging
+        if recorded_ms := saved_retention_ms(self.indices):
+            lived = lived or dataclasses.replace(own.aging, retention_ms=recorded_ms)
+        aging = self.aging or own.stored_aging or lived or own.aging
+        if lived and lived.retention_ms != aging.retention_ms and not own.stored_aging:
+            days = lived.retention_ms / DAY_MS
+            log.warning("the retention of %r changes: nodes lived %g days", self.name, days)
+        ahead = TimesAhead(index, self.records, latest_ms=latest_ms, aging=aging)
+        # Sequence numbers are never reused, not even those of deleted articles.
+        state = ahead.true_state().after(before.state)
+        # Longer retention must not revive expired nodes.
+        expired_ms = state.live_since_ms(lived) if lived else NO_TIME
+        dead_before_ms = max(before.dead_before_ms, own.dead_before_ms, expired_ms)
+        writer.write_own(aging_document(aging, dead_before_ms=dead_before_ms))
+        ahead.set_articles_back(writer, state)
+        writer.write([], state=state)
+        return aging
+
+    def _write_learned_and_edits(self, writer: ForestWriter, replaced: ForestIndex | None) -> None:
+        learned = _learned(replaced or writer.index)
+        documents = [documents_of(each.changes, log=each.log, first=each.first) for each in learned]
+        # A forest that is rebuilt under another name keeps its edits, unless it is the target of a migration.
+        following = {each.forest for each in map(next_object, self.indices.values()) if each}
+        is_own = replaced or self.name in following
+        edited = self.name if is_own else forest_of(self.indices, given=None, usual=self.name)
+        edits = execute(self.client, read_edits(edited)).edits
+        writer.write([], learned=[*itertools.chain(*documents), *map(edit_document, edits)])
+        if not learned:
+            log.warning(
+                "the rebuilt forest %r has learned no boilerplate: let it learn from its stored "
+                "articles; otherwise the first pages that arrive are compared including boilerplate",
+                self.name,
+            )
+
+    def _meta(self, before: Meta | None) -> Meta:
         found = self.records.profiles()
         if not found:
             raise IndexNotReady(
@@ -350,16 +354,11 @@ class Rebuild:
         whole = standard.with_changes(keep_boilerplate=True)
         profile = whole if whole.label == label else standard
         # A log has one shard, and several shards are searched.
-        usual = replaced.shards if replaced and self.lookup != "memory" else 1
+        usual = before.shards if before and self.lookup != "memory" else 1
         shards = usual if self.shards is None else self.shards
-        lookup = self.lookup or (replaced.lookup if replaced and shards == 1 else None)
+        lookup = self.lookup or (before.lookup if before and shards == 1 else None)
         meta = Meta.of(profile, lookup=lookup, shards=shards)
-        return dataclasses.replace(meta, profile=label, rebuilding=True)
-
-
-def _write_learned(writer: ForestWriter, learned: Iterable[LearnedRecord]) -> None:
-    for each in learned:
-        writer.write([], learned=documents_of(each.changes, log=each.log, first=each.first))
+        return dataclasses.replace(meta, profile=label)
 
 
 def _learned(index: ForestIndex) -> list[LearnedRecord]:

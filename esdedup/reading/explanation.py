@@ -9,7 +9,7 @@ from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless, without_placeholders
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
-from esdedup.elastic.forest.meta import noticing_deletion, read_meta, refuse_incomplete
+from esdedup.elastic.forest.meta import noticing_deletion, read_meta
 from esdedup.elastic.forest.search import NodeCache, NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.forest.stored import StoredNode, hash_name, signatures_of
@@ -154,11 +154,10 @@ class _Forest:
 
 
 def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
-    """Open the forest of an index's articles; raise a `ForestError` if it is missing or incomplete."""
+    """Open the forest of an index's articles; raise `ForestMissing` if it is missing."""
     meta = yield from read_meta(name)
     if meta is None:
         raise ForestMissing.of(name)
-    refuse_incomplete(name, meta)
     status = yield from read_status(name)
     nodes = reader_nodes(name, meta, status.aging, index=index, fields=fields)
     return _Forest(profile=meta.profile, nodes=nodes, status=status)

@@ -22,6 +22,7 @@ from esdedup.elastic.requests import ReadClock, ReadDocument, ReadMappings, Requ
 from esdedup.elastic.stories import read_edits, story_values
 from esdedup.forest.stories import Edit, Stories
 from esdedup.maintenance import editor as desk
+from esdedup.maintenance.repair import Rebuild
 from esdedup.reading.clusters import ForestScope
 from tests.integration.test_editor import BY, Newsroom, newsroom, three_stories
 from tests.sample import articles
@@ -180,22 +181,32 @@ def test_edits_are_kept_when_a_forest_is_renamed(newsroom: Newsroom) -> None:
             renamed.edit(f"{newsroom.index},{other_index}", EditRequest(kind="split", ids=(other,)), by=BY)
 
 
-def test_edits_survive_a_rebuild_and_create_no_index(newsroom: Newsroom) -> None:
+def test_edits_survive_a_rebuild_and_create_no_index(
+    newsroom: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other, third = three_stories(newsroom)
     newsroom.edit("merge", other, to=one)
     newsroom.dedup.close()
     late = making(newsroom, kind="merge", ids=(third,), to=one)
     late.until(stores_edit)
+    write_own_data = Rebuild._write_learned_and_edits
 
     def edit_meanwhile(_: int) -> None:
-        with pytest.raises(ForestIncomplete):
-            newsroom.edit("split", other)
+        newsroom.edit("split", other)
 
+    def edit_too_late(*arguments: Any) -> None:
+        with pytest.raises(ForestIncomplete):
+            newsroom.edit("merge", other, to=one)
+        write_own_data(*arguments)
+
+    monkeypatch.setattr(Rebuild, "_write_learned_and_edits", edit_too_late)
     maintenance = Maintenance(newsroom.es, forest=newsroom.forest)
+    # Stories can be edited until the rebuild has caught up.
     maintenance.rebuild([newsroom.index], replace=True, on_progress=edit_meanwhile)
     late.finish(0)
+    monkeypatch.undo()
     kinds = [(each.number, each.kind) for each in newsroom.editor.history(newsroom.index).edits]
-    assert kinds == [(1, "merge"), (2, "merge")]
+    assert kinds == [(1, "merge"), (2, "split"), (3, "merge")]
     assert newsroom.stories() == expected(newsroom)
     # Delete the forest during the next edit, and the index of articles during the edit after that.
     late = making(newsroom, kind="undo", undoes=1)

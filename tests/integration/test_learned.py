@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, ForestDamaged, Maintenance, SettingError
+from esdedup import Dedup, ForestDamaged, ForestIncomplete, Maintenance, SettingError
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy, LearnedLog, read_learned
+from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
@@ -256,7 +257,7 @@ def test_an_interrupted_rebuild_loses_nothing(
     es: Elasticsearch, taught: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = taught
-    maintenance, drop = Maintenance(es, forest=forest), ForestWriter.drop
+    maintenance, drop = Maintenance(es, forest=forest), ForestIndex.drop
     maintenance.rebuild(
         [index], replace=True, retention=timedelta(days=7), change_retention=True, lookup="search"
     )
@@ -265,16 +266,19 @@ def test_an_interrupted_rebuild_loses_nothing(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    def dropped(writer: ForestWriter) -> None:
-        drop(writer)
+    def dropped(old: ForestIndex, lease: Lease) -> None:
+        drop(old, lease)
         interrupted()
 
     with monkeypatch.context() as patch:
-        patch.setattr(ForestWriter, "drop", dropped)
+        patch.setattr(ForestIndex, "drop", dropped)
         with pytest.raises(KeyboardInterrupt):
             maintenance.rebuild([index], replace=True)
     assert not es.indices.exists(index=forest)
-    # Interrupt the rebuild once more while the new index is empty.
+    # Nobody creates an empty forest meanwhile.
+    with Dedup(es, forest=forest) as dedup, pytest.raises(ForestIncomplete, match="is being rebuilt"):
+        list(dedup.enrich([{"_index": index, **PAGES[0]}]))
+    # Interrupt the rebuild once more.
     with monkeypatch.context() as patch:
         patch.setattr(ForestWriter, "write_own", interrupted)
         with pytest.raises(KeyboardInterrupt):

@@ -3,8 +3,10 @@
 import functools
 import itertools
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -20,7 +22,6 @@ from esdedup import (
     ForestBusy,
     ForestError,
     ForestExists,
-    ForestIncomplete,
     ForestMismatch,
     ForestMissing,
     IndexNotReady,
@@ -30,7 +31,7 @@ from esdedup import (
 )
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.meta import Lookup, Meta
+from esdedup.elastic.forest.meta import REBUILT_SUFFIX, Lookup, Meta
 from esdedup.elastic.forest.status import STATE_ID
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
@@ -47,6 +48,7 @@ from tests.support.forests import (
     nodes,
     remove,
     renewing_threads,
+    roots,
     stories,
     without_hashes,
 )
@@ -285,14 +287,72 @@ def test_an_interrupted_rebuild_can_be_repeated(
         patch.setattr(ForestWriter, "write", fail)
         with pytest.raises(ForestError, match="interrupted on purpose"):
             Maintenance(es, forest=forest).rebuild([index], replace=True)
-    made = ForestIndex(es, name=forest, meta=Meta.of(VERIFIED))
+    made = ForestIndex(es, name=f"{forest}{REBUILT_SUFFIX}", meta=Meta.of(VERIFIED))
+    made.refresh()
     assert 0 < len(list(all_nodes(made))) < len(before)
-    with Dedup(es, forest=forest) as dedup, pytest.raises(ForestIncomplete, match="is being rebuilt"):
+    # The forest stays in use, and the next rebuild begins again.
+    with Dedup(es, forest=forest) as dedup:
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
-    with pytest.raises(ForestIncomplete, match="is being rebuilt"):
-        list(Maintenance(es, forest=forest).verify([index]))
-    Maintenance(es, forest=forest).rebuild([index])
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+    Maintenance(es, forest=forest).rebuild([index], replace=True)
     assert without_hashes(nodes(es, forest)) == without_hashes(before)
+    assert not es.indices.exists(index=made.name)
+
+
+class Noticing(logging.Handler):
+    """Sets an event once a rebuild has caught up, and waits for the owner to stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_waiting = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "for its owner to stop" in record.getMessage():
+            self.is_waiting.set()
+
+
+@in_both_lookups
+def test_a_forest_is_rebuilt_while_articles_arrive(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, lookup: Lookup
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    articles = [{"_id": each["id"], **each} for each in stream.articles(400, VERIFIED)]
+    monkeypatch.setattr("esdedup.maintenance.repair._FEW", 10)
+    monkeypatch.setattr("esdedup.maintenance.repair._LATE", 20)
+    monkeypatch.setattr("esdedup.elastic.limits.MAX_HITS", 30)
+    noticing, read = Noticing(), list[dict[str, str]]()
+
+    def feed_on() -> None:
+        with Dedup(es, forest=forest) as dedup:
+            begun.set()
+            for at in range(100, 300, 20):
+                feed(es, dedup, index, articles[at : at + 20])
+                read.append(roots(es, index))
+            assert noticing.is_waiting.wait(60)
+            feed(es, dedup, index, articles[300:350])
+
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, articles[:100])
+    begun = threading.Event()
+    logging.getLogger("esdedup").addHandler(noticing)
+    try:
+        with ThreadPoolExecutor() as threads:
+            feeding = threads.submit(feed_on)
+            assert begun.wait(60)
+            Maintenance(es, forest=forest, wait_s=60).rebuild([index], replace=True, lookup=lookup)
+            feeding.result()
+    finally:
+        logging.getLogger("esdedup").removeHandler(noticing)
+    assert ForestIndex.find(es, forest).meta.lookup == lookup
+    maintenance = Maintenance(es, forest=forest)
+    assert list(maintenance.verify([index])) == []
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, articles[350:])
+    assert stream.indexed(es, index) == stream.expected(articles, VERIFIED)[0]
+    found = roots(es, index)
+    assert all(found[name] == root for each in read for name, root in each.items())
+    assert list(maintenance.verify([index])) == []
 
 
 FOOTER = "subscribe to the harbour letter and read about ferries and weather every morning"

@@ -11,8 +11,9 @@ from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
+from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.log import EVERY_LOG, LogNodes, log_body
-from esdedup.elastic.forest.meta import Lookup, Meta, read_meta, refuse_incomplete, refuse_others
+from esdedup.elastic.forest.meta import REBUILT_SUFFIX, Lookup, Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.forest.stored import search_body
@@ -21,7 +22,7 @@ from esdedup.elastic.mappings import forest_index, template_of
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.patience import patient, retrying
 from esdedup.elastic.requests import Query, Requests
-from esdedup.errors import ForestMismatch, ForestMissing, IndexNotReady, ServerBusy, ServerError
+from esdedup.errors import ForestIncomplete, ForestMissing, IndexNotReady, ServerBusy, ServerError
 from esdedup.fingerprint.profile import Profile
 
 log = logging.getLogger("esdedup")
@@ -65,7 +66,6 @@ class ForestIndex:
         meta = execute(client, read_meta(name))
         if meta is None:
             raise ForestMissing.of(name)
-        refuse_incomplete(name, meta)
         return cls(client, name=name, meta=meta, limits=limits)
 
     @classmethod
@@ -85,24 +85,20 @@ class ForestIndex:
         """
         made = Meta.of(profile, lookup=lookup, shards=1 if shards is None else shards)
         index = cls.make(client, name, meta=made, limits=limits)
-        found = index.meta
-        refuse_others(name, found, profile)
-        if lookup not in {None, found.lookup} or shards not in {None, found.shards}:
-            raise ForestMismatch(
-                f"the forest {name!r} has the lookup {found.lookup!r}, and its number of shards is "
-                f"{found.shards:,}: omit these settings, or rebuild the forest with them",
-                forest=name,
-            )
+        refuse_others(name, index.meta, profile, lookup=lookup, shards=shards)
         return index
 
     @classmethod
     def make(
         cls, client: Elasticsearch, name: str, *, meta: Meta, limits: Limits = DEFAULT_LIMITS
     ) -> "ForestIndex":
-        """Find a forest with any profile, even an incomplete one; create it if there is none."""
+        """Find a forest with any profile; create it if there is none."""
         client = patient(client)
         found = execute(client, read_meta(name))
         if found is None:
+            if execute(client, read_meta(f"{name}{REBUILT_SUFFIX}")):
+                reason = "is being rebuilt from articles; if the rebuild was interrupted, repeat it"
+                raise ForestIncomplete(f"the forest {name!r} {reason}", forest=name)
             refuse_templates(client, name)
             with translated(f"make the forest {name!r}", index=name):
                 body = forest_index(meta=dataclasses.asdict(meta))
@@ -172,14 +168,21 @@ class ForestIndex:
             self.may_refresh = False
         return self.may_refresh
 
-    def write_meta(self, meta: Meta) -> None:
-        """Replace the metadata of the index."""
-        with translated(f"complete the forest {self.name!r}", index=self.name):
-            self.client.indices.put_mapping(index=self.name, meta={"esdedup": dataclasses.asdict(meta)})
-        self.meta = meta
+    def block_writes(self, value: bool | None) -> None:
+        """Block writes to the index, or admit them (None)."""
+        with translated(f"prepare the forest {self.name!r}", index=self.name):
+            self.client.indices.put_settings(index=self.name, settings={"index.blocks.write": value})
 
-    def drop(self) -> None:
-        """Delete the index."""
+    def copy_to(self, name: str) -> None:
+        """Create the forest `name` as a copy of this one, whose writes must be blocked."""
+        with translated(f"make the forest {name!r}", index=name):
+            self.client.indices.clone(index=self.name, target=name, settings={"index.blocks.write": None})
+
+    def drop(self, lease: Lease | None = None) -> None:
+        """Delete the index, together with a lease that this process holds on it."""
+        if lease is not None:
+            lease.renew()
+            lease.abandon()
         with translated(f"delete the forest {self.name!r}", index=self.name):
             self.client.options(ignore_status=404).indices.delete(index=self.name)
 

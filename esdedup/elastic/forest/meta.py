@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.requests import ReadMappings, Requests
-from esdedup.errors import ForestIncomplete, ForestMismatch, ForestMissing, IndexNotReady, SettingError
+from esdedup.errors import ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import Profile
@@ -23,6 +23,9 @@ SHARDED_FORMAT = 15
 Lookup = Literal["memory", "search"]
 """How a forest's owner finds nodes: in its memory, which has all nodes, or by searching for keys."""
 LOOKUPS: Final = get_args(Lookup)
+
+REBUILT_SUFFIX = "-rebuilt"
+"""A forest that is being rebuilt is made in an index with the forest's name and this suffix."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,8 +42,6 @@ class Meta:
     lookup: Lookup = "memory"
     # The number of primary shards; a log has one.
     shards: int = 1
-    # Whether a rebuild from articles is unfinished. Only that rebuild may use the forest.
-    rebuilding: bool = False
     # The name of the `Layout` that the nodes' keys have.
     layout: str = NODES.name
 
@@ -118,18 +119,10 @@ def noticing_deletion(name: str) -> Iterator[None]:
         raise
 
 
-def refuse_incomplete(name: str, meta: Meta) -> None:
-    """Raise `ForestIncomplete` if a rebuild of the forest is unfinished."""
-    if meta.rebuilding:
-        raise ForestIncomplete(
-            f"the forest {name!r} is being rebuilt from articles; if the rebuild was interrupted, repeat it",
-            forest=name,
-        )
-
-
-def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
-    """Raise unless the forest is complete, and was made with the given profile."""
-    refuse_incomplete(name, meta)
+def refuse_others(
+    name: str, meta: Meta, profile: Profile, *, lookup: Lookup | None = None, shards: int | None = None
+) -> None:
+    """Raise unless the forest was made with the given profile and, if given, lookup and shards."""
     if meta != Meta.of(profile, lookup=meta.lookup, shards=meta.shards):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and the "
@@ -138,4 +131,10 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
             forest=name,
             found=meta.profile,
             supported=profile.label,
+        )
+    if lookup not in {None, meta.lookup} or shards not in {None, meta.shards}:
+        raise ForestMismatch(
+            f"the forest {name!r} has the lookup {meta.lookup!r}, and its number of shards is "
+            f"{meta.shards:,}: omit these settings, or rebuild the forest with them",
+            forest=name,
         )

@@ -6,11 +6,14 @@ from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Any
 
+from elasticsearch import Elasticsearch
+
 from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import is_inherited, refuse_inherited
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.batch import batch_document, read_batch
+from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
@@ -27,6 +30,26 @@ _LEARNED_AT_ONCE = 8
 # Shorter than the client's timeout, so that a write that the client has given up on cannot take effect after
 # the client's next write.
 _TIMEOUT = "30s"
+
+
+@contextlib.contextmanager
+def nobody_feeding(client: Elasticsearch, forest: str, *, wait_s: float) -> Iterator[Lease | None]:
+    """Hold the lease of a forest, if it exists, and block edits; admit edits again on errors."""
+    with translated(f"look for the forest {forest!r}", index=forest):
+        exists = bool(client.indices.exists(index=forest))
+    if not exists:
+        yield None
+        return
+    lease, fence = Lease(client, forest=forest, terms=LeaseTerms(wait_s=wait_s)), Fence(client, forest=forest)
+    lease.acquire()
+    try:
+        fence.let_edit("remove")
+        yield lease
+    except BaseException:
+        fence.let_edit("add")
+        raise
+    finally:
+        lease.release()
 
 
 class ForestWriter(Closing):
@@ -90,13 +113,6 @@ class ForestWriter(Closing):
             raise
         finally:
             self.lease.release()
-
-    def drop(self) -> None:
-        """Delete the forest together with its lease."""
-        self.settle()
-        self.lease.renew()
-        self.lease.abandon()
-        self.index.drop()
 
     @contextlib.contextmanager
     def noticing_deletion(self) -> Iterator[None]:

@@ -151,10 +151,9 @@ def rebuild(
 ) -> None:
     """Rebuild a forest from its articles alone; every article keeps its root. Name all indices of the forest.
 
-    With --wait, articles may be fed meanwhile; a warning says when to stop the process that feeds them.
-
     Options:
-        replace: Replace an existing forest of this name, unless it contains more than these articles.
+        replace: Replace an existing forest of this name, unless it contains more than these articles. With
+            --wait, articles may be fed meanwhile; a warning says when to stop the process that feeds them.
         replace_larger: Replace an existing forest, even if it contains more than these articles.
     """
     with server.connect() as client:

@@ -14,13 +14,12 @@ from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import refuse_shorter
-from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import FIELD, LearnedLog, LearnedRecord, documents_of, read_learned
+from esdedup.elastic.forest.learned import FIELD, LearnedLog, documents_of, read_learned
 from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import REBUILT_SUFFIX, Lookup, Meta, read_meta
 from esdedup.elastic.forest.status import aging_document, ordered_since_document
-from esdedup.elastic.forest.stored import Stored
+from esdedup.elastic.forest.stored import EDITS_SUFFIX, Stored
 from esdedup.elastic.forest.writer import ForestWriter, nobody_feeding
 from esdedup.elastic.meta import forest_of, next_object, saved_forest, saved_retention_ms
 from esdedup.elastic.requests import Query, chunks
@@ -215,12 +214,11 @@ class Rebuild:
                 self._write_learned_and_edits(writer, replaced)
                 writer.close()
                 nodes = index.run(index.nodes.count_nodes())
-                index.block_writes(True)
                 if replaced:
                     replaced.drop(lease)
-                index.copy_to(self.name)
+                # The epochs of later owners must be higher than those of earlier owners.
+                index.copy_to(self.name, [f"{self.name}{EDITS_SUFFIX}", *([lease.alias] if lease else [])])
             index.drop()
-            Fence(self.client, forest=self.name).let_edit("add")
         if self.invalid:
             log.warning(
                 "the rebuilt forest %r lacks %s articles with invalid records, such as %r: to list them, "
@@ -316,7 +314,13 @@ class Rebuild:
         return aging
 
     def _write_learned_and_edits(self, writer: ForestWriter, replaced: ForestIndex | None) -> None:
-        learned = _learned(replaced or writer.index)
+        source = replaced or writer.index
+        try:
+            learned = source.run(read_learned(source.name))
+            LearnedLog(source.name, learned)
+        except ForestDamaged as error:
+            log.warning("the rebuilt forest starts learning from scratch: %s", error)
+            learned = []
         documents = [documents_of(each.changes, log=each.log, first=each.first) for each in learned]
         # A forest that is rebuilt under another name keeps its edits, unless it is the target of a migration.
         following = {each.forest for each in map(next_object, self.indices.values()) if each}
@@ -359,14 +363,3 @@ class Rebuild:
         lookup = self.lookup or (before.lookup if before and shards == 1 else None)
         meta = Meta.of(profile, lookup=lookup, shards=shards)
         return dataclasses.replace(meta, profile=label)
-
-
-def _learned(index: ForestIndex) -> list[LearnedRecord]:
-    """Return the learned boilerplate of a forest; empty if it is damaged."""
-    try:
-        found = index.run(read_learned(index.name))
-        LearnedLog(index.name, found)
-    except ForestDamaged as error:
-        log.warning("the rebuilt forest starts learning from scratch: %s", error)
-        return []
-    return found

@@ -30,6 +30,7 @@ from esdedup import (
     RetentionShorter,
 )
 from esdedup.elastic.forest import expiry
+from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import REBUILT_SUFFIX, Lookup, Meta
 from esdedup.elastic.forest.status import STATE_ID
@@ -294,9 +295,12 @@ def test_an_interrupted_rebuild_can_be_repeated(
     with Dedup(es, forest=forest) as dedup:
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
     assert list(Maintenance(es, forest=forest).verify([index])) == []
+    epochs = Fence(es, forest=forest).epochs()
     Maintenance(es, forest=forest).rebuild([index], replace=True)
     assert without_hashes(nodes(es, forest)) == without_hashes(before)
     assert not es.indices.exists(index=made.name)
+    # No pending write of an earlier owner is admitted.
+    assert min(Fence(es, forest=forest).epochs()) > max(epochs)
 
 
 class Noticing(logging.Handler):

@@ -173,10 +173,16 @@ class ForestIndex:
         with translated(f"prepare the forest {self.name!r}", index=self.name):
             self.client.indices.put_settings(index=self.name, settings={"index.blocks.write": value})
 
-    def copy_to(self, name: str) -> None:
-        """Create the forest `name` as a copy of this one, whose writes must be blocked."""
+    def copy_to(self, name: str, aliases: Sequence[str]) -> None:
+        """Create the forest `name`, with these aliases, as a copy of this one, which takes no more writes."""
+        self.block_writes(True)
+        free = {"index.blocks.write": None}
         with translated(f"make the forest {name!r}", index=name):
-            self.client.indices.clone(index=self.name, target=name, settings={"index.blocks.write": None})
+            answer = self.client.indices.clone(
+                index=self.name, target=name, settings=free, aliases={each: {} for each in aliases}
+            )
+        if not answer["shards_acknowledged"]:
+            raise ServerBusy(f"the forest {name!r} has not been copied from {self.name!r} yet", index=name)
 
     def drop(self, lease: Lease | None = None) -> None:
         """Delete the index, together with a lease that this process holds on it."""

@@ -207,7 +207,7 @@ class Rebuild:
             seq = self._adopt(writer, replaced)
             while seq - since_seq > _FEW:
                 since_seq, seq = seq, self._adopt(writer, replaced, since_seq=seq)
-            if self.wait_s:
+            if replaced and self.wait_s:
                 log.warning("%r is rebuilt; waiting up to %g s for its owner to stop", self.name, self.wait_s)
             with nobody_feeding(self.client, self.name, wait_s=self.wait_s) as lease:
                 self._adopt(writer, replaced, since_seq=seq)

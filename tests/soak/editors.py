@@ -252,7 +252,7 @@ class Newsroom:
             self._es.options(ignore_status=404).delete(index=INDEX, id=name)
 
     def _rebuild(self) -> None:
-        """Rebuild the forest while no sidecar owns it. Editors keep sending edits, which are refused."""
+        """Rebuild the forest while no sidecar owns it. Edits are refused only while it is replaced."""
         for each in self._sidecars:
             each.end()
         Maintenance(self._es, forest=FOREST, wait_s=60).rebuild([INDEX], replace=True)

@@ -80,7 +80,14 @@ def test_the_options_of_a_node_are_passed_on(
         raise NodeError("not started in this test")
 
     monkeypatch.setattr(node, "start", start)
-    options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--heap", "256m", "--hours", 0.5]
+    options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--join", "--heap", "256m", "--hours", 0.5]
     assert run("node", "start", "--data", tmp_path, *options).code == 3
-    expected = {"port": 0, "version": "8.19", "node_count": 2, "heap": "256m", "lifetime_s": 1800.0}
+    expected = {
+        "port": 0,
+        "version": "8.19",
+        "node_count": 2,
+        "join": True,
+        "heap": "256m",
+        "lifetime_s": 1800.0,
+    }
     assert given == {"data": tmp_path, **expected}

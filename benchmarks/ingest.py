@@ -94,8 +94,11 @@ def spent_by(
 def compared(table: str, case: str, ours: Sequence[Spent], plain: Sequence[Spent]) -> Iterator[Row]:
     """Compare the median costs with the median costs of plain bulk requests."""
     for part, name in ((case, "wall_s"), (f"{case}, total processor time", "processor_s")):
-        ours_s, plain_s = (median(getattr(each, name) for each in some) for some in (ours, plain))
-        yield less_is_better(table, part, ours_s, PLAIN, plain_s, "s")
+        yield less_is_better(table, part, _median_s(ours, name), PLAIN, _median_s(plain, name), "s")
+
+
+def _median_s(spent: Sequence[Spent], name: str) -> float:
+    return median(getattr(each, name) for each in spent)
 
 
 def beyond_plain(
@@ -106,11 +109,10 @@ def beyond_plain(
         ("feeding", "feeding_s", feeding_us),
         ("Elasticsearch", "server_s", SERVER_US),
     ):
-        ours_s, plain_s = (median(getattr(each, name) for each in some) for some in (ours, plain))
         yield Row(
             table=table,
             case=f"{case}: {part} in addition to plain",
-            ours=(ours_s - plain_s) / count * 1e6,
+            ours=(_median_s(ours, name) - _median_s(plain, name)) / count * 1e6,
             theirs=budget_us,
             unit="µs/article",
             against="its budget",

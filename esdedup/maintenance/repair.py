@@ -52,16 +52,15 @@ def adopt(writer: ForestWriter, audit: ArticleAudit, *, since_seq: int = 0) -> R
     """Restore the nodes and content hashes of articles after `since_seq`; the articles keep their roots."""
     repaired: Repaired = collections.Counter()
     for batch in audit.repairable(since_seq=since_seq):
-        stored: dict[str, Stored] = {}
+        is_marked, stored = bool(repaired[ViolationKind.NODE_GONE]), dict[str, Stored]()
         for violation in batch:
             remedy = violation.remedy
             stored |= {each.document_id: each for each in remedy.stored}
             if remedy.state:
                 writer.write([], state=remedy.state)
             repaired[violation.kind] += bool(remedy.stored or remedy.state)
-        if repaired[ViolationKind.NODE_GONE]:
-            # A lost node may have been older than its remaining articles. Mark the order as unreliable before
-            # the node is restored, in case the repair is interrupted.
+        if repaired[ViolationKind.NODE_GONE] and not is_marked:
+            # Mark the order as unreliable first: a lost node may have been older than its remaining articles.
             writer.write_own(ordered_since_document(writer.index.status().state.seq))
         _write(writer, stored.values())
     return repaired

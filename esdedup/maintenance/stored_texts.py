@@ -146,10 +146,10 @@ class BoilerplateCounts:
         """Count an article, and each of its boilerplate passages once."""
         self.articles[article.site] += 1
         found = LocatedPassages.of(article.text, max_length=self.max_length)
-        places = np.flatnonzero(self.learned.are_learned(found.passages.hashes, article.site))
-        _, first = np.unique(found.passages.hashes[places], return_index=True)
-        for place in places[np.sort(first)].tolist():
-            self._add(article.site, int(found.passages.hashes[place]), found.text(place))
+        hashes = found.passages.hashes
+        places = np.flatnonzero(self.learned.are_learned(hashes, article.site))
+        for place in places[np.sort(np.unique(hashes[places], return_index=True)[1])].tolist():
+            self._add(article.site, int(hashes[place]), found.text(place))
 
     def _add(self, site: str | None, passage: int, text: str) -> None:
         if (site, passage) not in self.passages and len(self.passages) >= self.most_passages:

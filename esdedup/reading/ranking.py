@@ -192,7 +192,8 @@ def _ranked(ranking: _Ranking, depth: int) -> Requests[RankedRoots]:
     # Only the matching articles are counted, so their roots need not be known beforehand.
     request, few = ranking.request, ranking.tuning.few_articles
     if request.query is None or request.sort == "rising":
-        found = (yield from _smallest(request, depth)) if request.sort == "similar-asc" else None
+        is_by_name = request.sort == "similar-asc" and depth <= ranking.tuning.first_roots
+        found = (yield from _smallest(request, depth)) if is_by_name else None
         return found or (yield from ranking.first(depth))
     terms = {"field": request.fields.cluster, "size": few, "execution_hint": "map"}
     # The search terminates early if more than `few` articles match.
@@ -220,7 +221,7 @@ def _smallest(request: ListRequest, depth: int) -> Requests[RankedRoots | None]:
     """
     size = min(10 * depth, request.tuning.first_roots)
     shards = (yield from recent(request.searched, {"size": 0}))["_shards"]["total"]
-    if depth > size or (shards > 1 and not request.is_routed_by_root):
+    if shards > 1 and not request.is_routed_by_root:
         return None
     by_name = {"size": size, "sources": [{"root": {"terms": {"field": request.fields.cluster}}}]}
     found = yield from aggregate(request.searched, {"match_all": {}}, {"roots": {"composite": by_name}})

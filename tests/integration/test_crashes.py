@@ -80,6 +80,11 @@ def kill_points(requests: list[str], chance: random.Random, *, first: str, shard
     return [unanswered(chance.choice(kinds[chosen])), chance.choice(kinds[other]), *some]
 
 
+def jobs(url: str, index_name: Names, **options: Any) -> Callable[[], Job]:
+    """Return a function that makes equal jobs, each with new indices."""
+    return lambda: Job(url=url, index=index_name("news"), forest=index_name("forest"), **options)
+
+
 def unanswered(point: Point) -> Point:
     return dataclasses.replace(point, when="unanswered")
 
@@ -109,15 +114,7 @@ def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: 
 def test_a_kill_at_any_request_changes_no_root(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: Profile, shards: int | None
 ) -> None:
-    def new_job() -> Job:
-        return Job(
-            url=elasticsearch_url,
-            index=index_name("news"),
-            forest=index_name("forest"),
-            profile=profile,
-            forest_shards=shards,
-        )
-
+    new_job = jobs(elasticsearch_url, index_name, profile=profile, forest_shards=shards)
     job = new_job()
     Dedup(es).setup(job.index)
     chance = exploring.new_random(f"kill points of {profile.name}")
@@ -142,19 +139,16 @@ def test_a_feeder_killed_while_learning_learns_everything_once(
         pace = dataclasses.replace(pace, period_records=100_000, part_bytes=1_500)
         count = count * 3 // 4 - 1
 
-    def new_job() -> Job:
-        return Job(
-            url=elasticsearch_url,
-            index=index_name("news"),
-            forest=index_name("forest"),
-            profile=VERIFIED,
-            forest_shards=shards,
-            pace=pace,
-            learns_first=learns_first,
-            count=count,
-            batch_size=batch_size,
-        )
-
+    new_job = jobs(
+        elasticsearch_url,
+        index_name,
+        profile=VERIFIED,
+        forest_shards=shards,
+        pace=pace,
+        learns_first=learns_first,
+        count=count,
+        batch_size=batch_size,
+    )
     with pace.kept():
         job = new_job()
         Dedup(es).setup(job.index)

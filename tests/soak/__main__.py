@@ -35,11 +35,6 @@ _EVENTS_OF_CLUSTER = (
 )
 
 
-def sharded(shards: int) -> tuple[str, ...]:
-    """Return the options of a sidecar whose new forest has a number of shards."""
-    return () if shards == 1 else ("--forest-shards", str(shards))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--articles", type=int, default=200_000)
@@ -67,7 +62,7 @@ def main() -> None:
                 seed=options.seed,
                 shards=3 if of_cluster else None,
                 settled=1_000 if of_cluster else 0,
-                options=sharded(options.forest_shards),
+                options=("--forest-shards", str(options.forest_shards)),
             )
             outcome = run(plan, folder, server.url, server=server)
         finally:

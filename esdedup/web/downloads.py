@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from email.utils import format_datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 from xml.etree import ElementTree as ET
 from zoneinfo import ZoneInfo
@@ -31,7 +31,7 @@ from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import PageForm
 from esdedup.web.formats import article_address, bounded, joined, link, shortened, source_names
 from esdedup.web.guards import UNKEPT
-from esdedup.web.languages import calendar_time
+from esdedup.web.languages import Language, calendar_time, language_of
 
 MAX_EXPORTED = MAX_HITS
 """The maximum number of rows in an export, as on numbered pages. Reading them takes a few seconds."""
@@ -64,6 +64,13 @@ class ExportForm(PageForm):
     """The maximum number of rows to export."""
 
 
+class FeedForm(PageForm):
+    """The parameters of a feed: all parameters of the list, and its language."""
+
+    lang: Literal["en", "zh"] | None = None
+    """The language of the feed's own words. Default: as the header `Accept-Language` requests."""
+
+
 _Exported = Annotated[ExportForm, Query()]
 router = APIRouter(
     responses=described(
@@ -83,14 +90,17 @@ def _file_of(media_type: str, example: str) -> dict[int | str, dict[str, Any]]:
     response_class=Response,
     responses=_file_of(_FEED_TYPE, '<rss version="2.0"><channel><title>news</title>…'),
 )
-async def feed(context: ContextDep, form: Annotated[PageForm, Query()]) -> Response:
+async def feed(context: ContextDep, form: Annotated[FeedForm, Query()]) -> Response:
     """Returns an item for each row, newest first unless another sort is requested.
 
     A growing cluster remains one item in feed readers.
     """
     options = await form.options(context) | {"details": True, "sort": form.sort or "newest"}
     page = bounded(await context.reader.list(context.index, **options))
-    return Response(rss(page, form, context), media_type=f"{_FEED_TYPE}; charset=utf-8")
+    language = language_of(context, form.lang)
+    headers = {"Content-Language": language.code, "Vary": "Accept-Language, Cookie"}
+    written = rss(page, form, context, language)
+    return Response(written, media_type=f"{_FEED_TYPE}; charset=utf-8", headers=headers)
 
 
 @router.get(
@@ -199,16 +209,19 @@ def _time(value: object, zone: ZoneInfo) -> object:
     return value if milliseconds is None else iso(milliseconds, zone)
 
 
-def rss(page: Page, form: PageForm, context: Context) -> bytes:
+def rss(page: Page, form: PageForm, context: Context, language: Language) -> bytes:
     """Return a page of a list, with the details of its rows, as a feed."""
-    request, index = context.request, context.index
+    request, index, _ = context.request, context.index, language.gettext
     base = str(request.base_url).rstrip("/")
     listed = urlencode(form.parameters, doseq=True)
     feed = ET.Element("rss", version="2.0")
     channel = ET.SubElement(feed, "channel")
-    _add(channel, "title", shortened(f"{index}: {form.q}" if form.q else index))
+    title = _("%(name)s: %(value)s", name=index, value=form.q) if form.q else index
+    _add(channel, "title", shortened(title))
     _add(channel, "link", f"{base}/?{listed}" if listed else f"{base}/")
-    _add(channel, "description", f"Articles of {index}, one item for each cluster of near-duplicates.")
+    about = _("Articles of %(index)s, one item for each story and its reprints.", index=index)
+    _add(channel, "description", about)
+    _add(channel, "language", language.code)
     address = _readable(str(request.url))
     ET.SubElement(channel, f"{{{_ATOM}}}link", href=address, rel="self", type=_FEED_TYPE)
     moments = [moment for row in page.rows if (moment := _moment(row)) is not None]
@@ -218,14 +231,14 @@ def rss(page: Page, form: PageForm, context: Context) -> bytes:
     for row in page.rows:
         # The root of a cluster never changes, so feed readers show a growing cluster once.
         identity = f"cluster:{row.root}" if form.dedup else f"article:{row.index}/{row.id}"
-        _add_item(channel, row, identity=identity, page=base + article_address(index, row))
+        _add_item(channel, row, identity=identity, page=base + article_address(index, row), language=language)
     written: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
     return written
 
 
-def _add_item(channel: ET.Element, row: Row, *, identity: str, page: str) -> None:
-    item = ET.SubElement(channel, "item")
-    _add(item, "title", shortened(row.title or "(no title)"))
+def _add_item(channel: ET.Element, row: Row, *, identity: str, page: str, language: Language) -> None:
+    _, counted, item = language.gettext, language.ngettext, ET.SubElement(channel, "item")
+    _add(item, "title", shortened(row.title or _("(no title)")))
     _add(item, "link", link(row.url) or page)
     _add(item, "guid", f"urn:esdedup:{identity}")
     item[-1].set("isPermaLink", "false")
@@ -235,10 +248,14 @@ def _add_item(channel: ET.Element, row: Row, *, identity: str, page: str) -> Non
     if row.source is not None:
         _add(item, f"{{{_DC}}}creator", source_names(row.source))
     text = "" if row.details is None else "".join(part.text for part in row.details.snippet.text)
-    counts = "1 similar article" if row.similar == 1 else f"{row.similar:,} similar articles"
+    number = language.number(row.similar)
+    counts = [
+        counted("%(number)s similar article", "%(number)s similar articles", row.similar, number=number)
+    ]
     if row.sources is not None:
-        counts += f", {row.sources:,} source{'s' * (row.sources != 1)}"
-    similar = f'<a href="{html.escape(page)}">{counts}</a>'
+        number = language.number(row.sources)
+        counts.append(counted("%(number)s source", "%(number)s sources", row.sources, number=number))
+    similar = f'<a href="{html.escape(page)}">{_(", ").join(counts)}</a>'
     _add(item, "description", f"<p>{html.escape(text)}</p><p>{similar}</p>")
 
 

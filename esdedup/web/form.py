@@ -26,7 +26,7 @@ MAX_VALUES = 100
 # The maximum number of fields of a submitted form: one for each row of a page, and a few others.
 _MOST_FIELDS = MAX_SIZE + 16
 _SEARCH_FIELDS = {"since", "until", "source", "where"}
-_PAGE_FIELDS = {"compact", "since_time", "until_time"}
+_PAGE_FIELDS = {"compact", "lang", "since_time", "until_time"}
 # Parameters that change what rows show, not which rows are selected.
 _ROW_FIELDS = {"size", "details", "arrived_since", "source_includes"}
 

@@ -49,15 +49,15 @@ def machine_time(value: object) -> str:
     return "" if milliseconds is None else iso(milliseconds)
 
 
-def joined(value: object, write: Callable[[object], object] = str) -> str:
+def joined(value: object, write: Callable[[object], object] = str, *, comma: str = ", ") -> str:
     """Write the values of a field, separated by commas; empty if it has none."""
     values = value if isinstance(value, list) else [value]
-    return ", ".join(str(write(each)) for each in values if each is not None)
+    return comma.join(str(write(each)) for each in values if each is not None)
 
 
-def source_names(value: object) -> str:
+def source_names(value: object, *, comma: str = ", ") -> str:
     """Write an article's sources on a line; empty if their names are blank."""
-    return shortened(joined(value).strip())
+    return shortened(joined(value, comma=comma).strip())
 
 
 def link(value: str | None) -> str | None:

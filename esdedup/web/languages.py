@@ -133,9 +133,9 @@ def language(code: str) -> Language:
     return Language(code=code, locale=babel.Locale.parse(code), translations=translations)
 
 
-def language_of(context: Context) -> Language:
-    """Return the language in which a visitor reads the interface, with their time zone."""
-    found = language(chosen(context.request.headers, context.request.cookies))
+def language_of(context: Context, code: str | None = None) -> Language:
+    """Return the language with this code, by default the visitor's choice, with the visitor's time zone."""
+    found = language(code or chosen(context.request.headers, context.request.cookies))
     return dataclasses.replace(found, zone=context.zone)
 
 

@@ -161,8 +161,8 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
     found += [(each, {"source": _toggled(form.source, each)}) for each in form.source]
     for each in form.where:
         field, _sign, value = each.partition(":")
-        label = f"{_heading_of(field, language)}: {_label_of(field, value, language)}"
-        found.append((label, {"where": _toggled(form.where, each)}))
+        names = {"name": _heading_of(field, language), "value": _label_of(field, value, language)}
+        found.append((_("%(name)s: %(value)s", **names), {"where": _toggled(form.where, each)}))
     if count := form.min_similar:
         label = _("%(number)s or more similar", number=language.number(count))
         found.append((label, {"min_similar": ""}))

@@ -43,12 +43,14 @@ def _environment(language: Language) -> jinja2.Environment:
     environment.install_gettext_callables(  # type: ignore[attr-defined]
         language.gettext, language.ngettext, newstyle=True
     )
+    comma = language.gettext(", ")
     environment.filters |= {
         "ago": lambda value: formats.shortened(language.ago(value, datetime.now(UTC))),
         "duration": language.length,
         "language": formats.language,
         "later_ms": formats.later_ms,
         "link": formats.link,
+        "listed": comma.join,
         "machine_time": formats.machine_time,
         "moment": lambda value: formats.shortened(formats.joined(value, language.moment)),
         "number": language.number,
@@ -57,7 +59,7 @@ def _environment(language: Language) -> jinja2.Environment:
         "own_language": formats.own_language,
         "place": formats.place,
         "thumbnail": formats.thumbnail,
-        "source": lambda value: formats.source_names(value) or language.gettext("no source"),
+        "source": lambda value: formats.source_names(value, comma=comma) or language.gettext("no source"),
         # For messages marked in Python, whose percent signs `_` would treat as placeholders.
         "translated": language.gettext,
     }

@@ -101,7 +101,7 @@ def test_the_first_page_is_small_and_shows_a_row(site: Site, visitor: Visitor) -
     assert re.search(
         visitor.says(
             r"^\d+ stories, 400 articles · newest first · compact$",
-            r"^\d+ 组，共 400 篇报道 · 最新在前 · 紧凑$",
+            r"^\d+ 组，共 400 篇报道 · 最新在前 · 紧凑显示$",
         ),
         page.locator(".totals").inner_text(),
     )
@@ -254,7 +254,7 @@ def test_languages_and_other_fields_narrow_the_list(site: Site, visitor: Visitor
         page.locator(".facet .value").get_by_text(visitor.says("Chinese", "中文"), exact=True).click()
     assert visitor.parameters["where"] == ["language:zh"]
     assert visitor.totals[1] == sum(each["_source"]["language"] == "zh" for each in ARTICLES)
-    assert visitor.says("Language: Chinese", "语言: 中文") in page.locator(".narrowings").inner_text()
+    assert visitor.says("Language: Chinese", "语言：中文") in page.locator(".narrowings").inner_text()
 
 
 def test_a_bar_of_the_histogram_narrows_the_list(site: Site, visitor: Visitor) -> None:

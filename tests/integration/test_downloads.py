@@ -103,6 +103,30 @@ def test_the_feed_has_an_item_for_each_row(es: Elasticsearch, elasticsearch_url:
     assert narrowed.findtext("channel/link") == "http://localhost:8000/?q=harbour&dedup=false"
 
 
+def test_feeds_are_in_the_language_requested(elasticsearch_url: str, index: str) -> None:
+    for query, wish in (("lang=zh", "en"), ("", "zh-CN")):
+        headers = {"accept-language": wish}
+        answer = ask(elasticsearch_url, index, "/feed.rss", f"q=harbour&size=100&{query}", **headers)
+        assert answer.headers["content-language"] == "zh"
+        channel = ET.fromstring(answer.content).find("channel")
+        assert channel is not None
+        found = {name: channel.findtext(name) for name in ("title", "description", "language")}
+        assert found == {
+            "title": f"{index}：harbour",
+            "description": f"{index} 的报道，相似报道合为一条。",
+            "language": "zh",
+        }
+        for item in channel.findall("item"):
+            assert "篇相似报道" in (item.findtext("description") or "")
+    untitled = ask(elasticsearch_url, index, "/feed.rss", "size=100&lang=zh").body
+    assert "（无标题）" in untitled
+    assert (
+        "similar article" in ask(elasticsearch_url, index, "/feed.rss", "", **{"accept-language": "de"}).body
+    )
+    (refused,) = requests(elasticsearch_url, index, [Request(path="/feed.rss", query="lang=fr")])
+    assert refused.status == 400
+
+
 def test_a_feed_can_be_limited_to_large_stories(
     es: Elasticsearch, elasticsearch_url: str, index: str
 ) -> None:

@@ -313,9 +313,9 @@ def test_long_facets_are_folded_and_long_values_omitted() -> None:
             "2026年9月1日至2026年9月2日",
         ),
         ({"source": ["A & B"]}, "A & B", "A & B"),
-        ({"where": ["language:zh"]}, "Language: Chinese", "语言: 中文"),
-        ({"where": ["a.b:c:d"]}, "a.b: c:d", "a.b: c:d"),
-        ({"min_similar": 1}, "1 or more similar", "相似报道不少于 1 篇"),
+        ({"where": ["language:zh"]}, "Language: Chinese", "语言：中文"),
+        ({"where": ["a.b:c:d"]}, "a.b: c:d", "a.b：c:d"),
+        ({"min_similar": 1}, "1 or more similar", "至少 1 篇相似"),
     ],
 )
 def test_each_filter_of_a_list_can_be_removed(form: dict[str, Any], label: str, chinese: str) -> None:

@@ -2716,6 +2716,8 @@ export interface operations {
                 details?: boolean;
                 /** @description Which matching article a row shows. Default: the match that decides its position. */
                 head?: ("best" | "newest" | "earliest" | "longest") | null;
+                /** @description The language of the feed's own words. Default: as the header `Accept-Language` requests. */
+                lang?: ("en" | "zh") | null;
                 /** @description Only rows with at least this many similar articles. */
                 min_similar?: number;
                 /** @description Only rows of clusters with at least this many sources. */

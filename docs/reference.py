@@ -27,7 +27,7 @@ from esdedup.web.app import create_app
 
 # The sections of the page, in order. All other names are divided into results, errors and further names.
 GROUPS = {
-    "Feeding": ("Dedup", "AsyncDedup", "Adoption", "AdoptionIntoCopies", "Migration"),
+    "Feeding": ("Dedup", "AsyncDedup", "Adoption", "AdoptionIntoCopies", "Migration", "Removal"),
     "Reading": ("Reader", "AsyncReader"),
     "Maintenance": ("Maintenance", "explain"),
     "Editing": ("Editor", "AsyncEditor", "EditRequest", "ArticlePlace"),

@@ -50,6 +50,7 @@ from esdedup.ingest.adopt import AdoptionIntoCopies as AdoptionIntoCopies
 from esdedup.ingest.async_dedup import AsyncDedup as AsyncDedup
 from esdedup.ingest.dedup import Dedup as Dedup
 from esdedup.ingest.migrate import Migration as Migration
+from esdedup.ingest.remove import Removal as Removal
 from esdedup.maintenance import Maintenance as Maintenance
 from esdedup.maintenance.editor import ArticlePlace as ArticlePlace
 from esdedup.maintenance.editor import AsyncEditor as AsyncEditor

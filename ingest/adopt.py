@@ -181,7 +181,7 @@ _COPIED = (
     *("codec", "refresh_interval", "hidden", "query", "routing_partition_size", "gc_deletes", "highlight"),
 )
 _COPIED_AT_ONCE = 500
-_VECTOR = re.compile(r'"([^"]+)": {"type": "(dense_vector|rank_vectors|sparse_vector|semantic_text)"')
+VECTOR = re.compile(r'"([^"]+)": {"type": "(dense_vector|rank_vectors|sparse_vector|semantic_text)"')
 
 
 class AdoptionIntoCopies(Adoption):
@@ -268,7 +268,7 @@ class AdoptionIntoCopies(Adoption):
             flaw = f"blocks changes to its aliases (index.blocks.read_only): PUT {name}/_settings {only}"
         elif is_set_up(index["mappings"], given=None):
             flaw = "was set up already: leave it out"
-        elif vector := _VECTOR.search(json.dumps(index["mappings"])):
+        elif vector := VECTOR.search(json.dumps(index["mappings"])):
             flaw = f"has vectors ({vector[1]}), which Elasticsearch may not return: adopt it in place"
         if flaw is not None:
             raise IndexNotReady(f"the index {name!r} {flaw}", index=name)

@@ -1,4 +1,4 @@
-"""Enriches articles in their indices, while other programs may write to the same indices."""
+"""Changes articles in their indices, while other programs may write to the same indices."""
 
 import collections
 import fnmatch
@@ -31,7 +31,7 @@ from esdedup.forest import Assignment
 
 Hit = dict[str, Any]
 Place = tuple[str, str, str | None]
-_Decided = dict[Place, tuple[Place, dict[str, int]]]
+Decided = dict[Place, tuple[Place, dict[str, int]]]
 
 log = logging.getLogger("esdedup")
 
@@ -54,7 +54,7 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
     index: str
     # The number of all articles.
     articles: int
-    # The number of articles to be enriched.
+    # The number of articles to be enriched or, in a removal, to be changed.
     without_root: int
     # The size of its primary shards.
     size_bytes: int
@@ -62,7 +62,7 @@ class FoundIndex(pydantic.BaseModel, frozen=True):
 
 
 class InPlace(Run):
-    """A run that enriches the articles of some indices in place.
+    """A run that changes the articles of some indices in place.
 
     Progress is recorded in the articles: if a run is killed, the next run continues where it stopped.
 
@@ -123,7 +123,7 @@ class InPlace(Run):
             if block := block_of(each, *_BLOCKS):
                 raise IndexBlocked(
                     f"the index {name!r} is read-only (index.blocks.{block}), so its articles cannot be "
-                    "enriched: remove the block, or name only the other indices",
+                    "changed: remove the block, or name only the other indices",
                     index=name,
                 )
             if is_routed_by_root(each["mappings"]):
@@ -209,7 +209,7 @@ class InPlace(Run):
         on_read: Callable[[int], None],
     ) -> None:
         """Enrich articles; skip articles that have changed since they were read."""
-        decided: _Decided = {}
+        decided: Decided = {}
         started, before = time.monotonic(), self._written
         with self._timed():
             for written in self._bulk.write(self._updates(dedup, hits, decided, backfill)):
@@ -226,7 +226,7 @@ class InPlace(Run):
         return self._counts["written"] + self._counts["skipped"]
 
     def _updates(
-        self, dedup: Dedup, hits: Iterable[Hit], decided: _Decided, backfill: bool
+        self, dedup: Dedup, hits: Iterable[Hit], decided: Decided, backfill: bool
     ) -> Iterator[dict[str, Any]]:
         self._under_way.clear()
 
@@ -253,7 +253,7 @@ class InPlace(Run):
         version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
         return action | version | {"_source": hit["_source"]}
 
-    def _acknowledge(self, written: list[Written], decided: _Decided) -> None:
+    def _acknowledge(self, written: list[Written], decided: Decided) -> None:
         for each in written:
             place, counts = decided.pop((each.index, each.id, each.routing))
             if each.refusal is None:

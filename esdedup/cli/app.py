@@ -35,6 +35,7 @@ _PLACES = {
     "learn": ("feed", "learn"),
     "adopt": ("in_place", "adopt"),
     "migrate": ("in_place", "migrate"),
+    "remove": ("in_place", "remove"),
     "merge": ("edit", "merge"),
     "split": ("edit", "split"),
     "move": ("edit", "move"),

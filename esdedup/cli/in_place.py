@@ -1,9 +1,9 @@
-"""`esdedup adopt` and `migrate`: give roots to articles that are already indexed."""
+"""`esdedup adopt`, `migrate` and `remove`: change the articles of existing indices."""
 
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from esdedup.ingest.adopt import Adoption, AdoptionIntoCopies
 from esdedup.ingest.in_place import InPlace
 from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.migrate import Migration
+from esdedup.ingest.remove import Removal
 from esdedup.plan.costs import SHIPPED, shipped
 
 # Articles adopted per second on two cores, measured by `python -m benchmarks.adoption`.
@@ -176,3 +177,46 @@ def migrate(
         say(f"readers see no change yet: stop feeding {migration.forest}, and run this again with --swap")
     if migration.summary.failed:
         raise typer.Exit(1)
+
+
+@command("remove", example="esdedup remove 'news-*'")
+def remove(
+    index: Annotated[str, typer.Argument(metavar="INDEX", show_default=False)],
+    *,
+    yes: bool = False,
+    wait_s: Annotated[float, typer.Option("--wait", min=0)] = 0.0,
+    json: options.Json = False,
+    server: options.Server,
+) -> None:
+    """Take esdedup out of indices: its objects in the articles, its settings, and the forest.
+
+    Without --yes, only reports what would be removed. The fields stay in the mappings, without values. After
+    an interruption, run the command again to continue.
+
+    Options:
+        index: An index, an alias or a pattern.
+        yes: Remove everything that the command reports.
+        wait_s: Seconds to wait while another process owns the forest that is to be deleted.
+    """
+    with server.connect() as client:
+        removal = Removal(client, index, on_rejected=say_rejected)
+        if not yes:
+            articles = {each.index: each.without_root for each in removal.found}
+            facts: dict[str, Any] = {"forest": removal.forest, "edits": removal.edits}
+            facts |= {"forest_used_by": removal.forest_users, "templates": removal.templates}
+            if json:
+                output.print_json({"articles": articles} | facts)
+                return
+            output.print_counts("articles to change; nothing was changed", articles)
+            output.print_facts({name.replace("_", " "): _listed(each) for name, each in facts.items()})
+            say("--yes changes the articles and templates, and deletes a forest that no other index uses")
+            return
+        with _reported("removed", "removing", removal, index, json) as on_read:
+            removal.run(wait_s=wait_s, on_read=on_read)
+    if removal.summary.failed:
+        say("the forest is kept: correct these articles, and run this again")
+        raise typer.Exit(1)
+
+
+def _listed(fact: Any) -> str:
+    return (", ".join(fact) if isinstance(fact, tuple) else str(fact or "")) or "none"

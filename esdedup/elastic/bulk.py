@@ -34,7 +34,7 @@ CONFLICT = 409
 """The status if an article to be created already exists, or an article to be updated has changed."""
 # After one of these statuses, no article can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
-_TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term")
+_TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term", "pipeline")
 _TOO_MANY_STATUS = 429
 _NO_ANSWER_STATUS = 503
 # Statuses of a request that may be too large or contain a malformed article; None if it got no response.

@@ -48,7 +48,8 @@ def saved_language(mapping: dict[str, Any]) -> str | None:
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
     """Return whether an article index maps esdedup's fields, under `given` or, if None, the stored names."""
     fields = given or saved_fields(mapping) or Fields()
-    is_ours = "format" not in meta_of(mapping) and not _conflict_of(mapping, fields.dedup)
+    is_ours = not (meta_of(mapping).keys() & {"format"} or _conflict_of(mapping, fields.dedup))
+    is_ours &= not meta_of(mapping).get("removed")
     return is_ours and is_mapped(mapping, fields.root)
 
 
@@ -222,6 +223,9 @@ def check_mappings(
     name = fields.dedup
     expected = dedup_properties(fields)[name]["properties"]
     for index, mapping in mappings.items():
+        if meta_of(mapping).get("removed"):
+            was = f"esdedup was removed from the index {index!r}: set it up, or adopt its articles again"
+            raise IndexNotReady(was, index=index, missing_fields=(fields.root,))
         wrong = [
             full
             for field, wanted in expected.items()

@@ -51,6 +51,8 @@ def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | N
         kept["forest"] = forest
     if isinstance(fields, EditorialFields):
         kept["editorial"] = True
+    if meta_of(mapping).get("removed"):
+        kept["removed"] = False
     before = saved_fields(mapping) or Fields()
     if before.dedup != fields.dedup and is_mapped(mapping, before.root):
         former = dict.fromkeys([*former_objects(mapping), before.dedup])

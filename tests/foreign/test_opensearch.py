@@ -20,6 +20,7 @@ from esdedup import (
     Maintenance,
     Migration,
     Reader,
+    Removal,
     ServerUnavailable,
     connect,
     connect_async,
@@ -152,6 +153,12 @@ def test_data_streams_are_set_up_fed_adopted_and_migrated(
             helpers.bulk(es, dedup.enrich(creating[150:200]), refresh=True)
         assert Reader(es).list(stream).total_articles == 200
         assert not list(Maintenance(es, forest=following).verify([stream]))
+        removal = Removal(es, stream)
+        assert (removal.total, removal.templates, removal.forest) == (200, (template,), following)
+        removal.run()
+        es.indices.refresh(index=stream)
+        left = {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=stream)}
+        assert [{"_id": name, **left[name]} for name in sorted(left)] == articles[:200]
     finally:
         for path in (f"/_data_stream/{stream}", f"/_index_template/{template}"):
             send("DELETE", path)

@@ -190,8 +190,8 @@ class Fingerprinting(Cut):
     """The profile that texts are fingerprinted with."""
 
     weights: Annotated[str | None, Naming(default="tf-idf")] = None
-    """Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file (an object of words and
-    their weights, or the output of `esdedup weights`)."""
+    """Word weights of the profiles classic and keywords: tf-idf, tf, or a file (a JSON object of words and
+    their weights, the output of `esdedup weights`, or a table such as jieba's idf.txt)."""
     stop_words: Path | None = None
     """A file of words whose weight is 0, one per line."""
     token_hash: Annotated[str | None, Naming(default="murmur3")] = None

@@ -1,6 +1,7 @@
 """Word files: weight tables (computed from articles), user dictionaries and stop-word lists."""
 
 import json
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.profile import Profile
 from esdedup.text.hashing import get_token_hash
+from esdedup.text.normalise import normal_form
 from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, get_segmenter
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 
@@ -52,13 +54,18 @@ def with_words(
 def read_weights(weights: str) -> Weighting:
     """Return the weighting of the given name, or the weighting by the table in the given file.
 
-    A table is a JSON object of words and their weights, where all other words have the weight 0; or an object
-    with such a table under ``words`` and the weight of other words under ``default``. Raises `SettingError`.
+    A table is a JSON object of words and their weights, where all other words have the weight 0; an object
+    with such a table under ``words`` and the weight of other words under ``default``; or lines as in jieba's
+    ``idf.txt``, where other words have the median weight. Raises `SettingError`.
     """
     if weights in WEIGHTINGS:
         return WEIGHTINGS[weights]
     try:
-        table: Any = json.loads(_text(Path(weights)), object_pairs_hook=_without_contradictions)
+        text = _text(Path(weights))
+        is_json = text.lstrip()[:1] in {"{", "["}
+        table: Any = (
+            json.loads(text, object_pairs_hook=_without_contradictions) if is_json else _by_lines(text)
+        )
     except SettingError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise SettingError(f"the weights {weights!r} are neither tf-idf nor tf, nor a file") from error
@@ -82,6 +89,30 @@ def read_weights(weights: str) -> Weighting:
     if default == 0 and not any(table.values()):
         raise SettingError(f"{weights}: all weights are 0, so no text would have a fingerprint")
     return found
+
+
+def _by_lines(text: str) -> dict[str, Any]:
+    """Return the table in lines of a word, a space and its weight, with the median weight for other words.
+
+    Words that have the same normal form keep one weight: that of the word in normal form, or of the first.
+    """
+    weights: dict[str, float] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        word, _, weight = line.strip().rpartition(" ")
+        try:
+            if line.strip():
+                weights.setdefault(word, float(weight))
+        except ValueError:
+            word = ""
+        if line.strip() and not word:
+            raise ValueError(f"it is not a JSON object, and line {number:,} is not a word and its weight")
+    if not weights:
+        raise ValueError("it is empty")
+    words: dict[str, float] = {}
+    for word, weight in weights.items():
+        if (normal := normal_form(word)) == word or normal not in words:
+            words[normal] = weight
+    return {"words": words, "default": statistics.median_high(weights.values())}
 
 
 def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """`esdedup fingerprint`: shows the fingerprint of a text, with or without a forest."""
 
+import dataclasses
 import functools
 import itertools
+from typing import Annotated
 
 import pydantic
+import typer
 
 from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.boilerplate.overrides import without_placeholders
@@ -14,9 +17,11 @@ from esdedup.cli.messages import say_cut
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.lookup import learned_copy
 from esdedup.errors import SettingError
+from esdedup.fingerprint import MAX_KEYWORDS
 from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import signed_sums
 from esdedup.ingest.records import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
@@ -25,7 +30,11 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
-from esdedup.text.weights import WEIGHT_SCALE
+from esdedup.text.segmenters import CustomSegmenter
+from esdedup.text.weights import WEIGHT_SCALE, WordTable
+
+# Options that `--word-weights` replaces.
+_HOW_TO_CUT = {"segmenter", "dictionary", "weights", "stop_words", "keywords"}
 
 
 @command("fingerprint", example="echo 'A text of some length.' | esdedup fingerprint")
@@ -33,6 +42,8 @@ def fingerprint(
     *,
     index: str | None = None,
     site: str | None = None,
+    steps: bool = False,
+    word_weights: Annotated[str | None, typer.Option(metavar="WORD=WEIGHT...")] = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
@@ -47,10 +58,23 @@ def fingerprint(
     Options:
         index: Index of articles, whose forest's learned boilerplate is left out.
         site: The site of the text, as a name or an address; the site's boilerplate is left out.
+        steps: Show how classic and keywords add up the simhash: each word's hash, bit by bit, and what the
+            word adds to each bit.
+        word_weights: The words of a text with their weights, such as "CSDN=4 博客=5", instead of a text on
+            standard input, for the profiles classic and keywords.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest requires --index: without it, no forest is read")
     profile = fingerprinting.read_profile()
+    if profile.agreement is not None and (steps or word_weights is not None):
+        raise SettingError(
+            f"--steps and --word-weights apply to the profiles classic and keywords, not to {profile.name}"
+        )
+    text = None
+    if word_weights is not None:
+        if _HOW_TO_CUT & fingerprinting.given().keys():
+            raise SettingError("--word-weights names all words: leave out the options about words")
+        text, profile = _with_word_weights(profile, word_weights)
     overrides = fingerprinting.overrides()
     filter_on = untaught_filters(overrides)
     if index is not None:
@@ -61,10 +85,48 @@ def fingerprint(
     without = functools.partial(without_placeholders, overrides)
     explainer = Explainer(profile, filter_on=filter_on, without=without)
     name = None if site is None else site_name(site)
-    described = _described(read_plain_text(STANDARD_INPUT), name, explainer)
+    text = read_plain_text(STANDARD_INPUT) if text is None else text
+    described = _described(text, name, explainer, steps=steps)
     if described.cut:
         say_cut("standard input")
     output.print_answer(described, functools.partial(_print_description, profile.min_letters), json=json)
+
+
+def _with_word_weights(profile: Profile, given: str) -> tuple[str, Profile]:
+    """Return a text of the given words, and a profile that divides it into these words with their weights."""
+    weights: dict[str, float] = {}
+    words = []
+    for each in given.split():
+        word, _, weight = each.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            word = ""
+        if not word:
+            raise SettingError(f"--word-weights: {each!r} is not a word and its weight, such as ferry=4")
+        if word in weights and weights[word] != number:
+            raise SettingError(f"--word-weights: {word!r} has two weights; give it one")
+        weights[word] = number
+        words.append(word)
+    if not words:
+        raise SettingError("--word-weights has no words")
+    changed = profile.with_changes(
+        segmenter=CustomSegmenter("given words", str.split), weighting=WordTable(weights)
+    )
+    # All words count, although the text may not look like one sentence.
+    return " ".join(words), dataclasses.replace(
+        changed, representation="keywords", keyword_count=MAX_KEYWORDS, min_letters=1
+    )
+
+
+class _Step(pydantic.BaseModel):
+    """What a word adds to a simhash."""
+
+    word: str
+    # The word's hash, the highest bit first.
+    bits: str
+    # For each bit, the weight of all occurrences, negated where the hash has a 0.
+    adds: list[float]
 
 
 class _Description(pydantic.BaseModel):
@@ -77,6 +139,8 @@ class _Description(pydantic.BaseModel):
     features: list[Feature]
     # The sum of the weights for each bit, the highest bit first; its sign is the fingerprint's bit.
     sums: list[float]
+    # The heaviest word first; None unless they were requested.
+    steps: list[_Step] | None
     # The bands stored with an article of this text, and the bands searched to find near articles.
     bands: list[str]
     asked_bands: list[str]
@@ -86,26 +150,34 @@ class _Description(pydantic.BaseModel):
     cut: bool
 
 
-def _described(text: str, site: str | None, explainer: Explainer) -> _Description:
+def _described(text: str, site: str | None, explainer: Explainer, *, steps: bool) -> _Description:
     profile, signature = explainer.profile, explainer.signature(text, site)
     relation = relation_of(profile)
     stored = [] if signature is None else relation.terms(signature.tobytes(), ARTICLES, are_indexed=False)
     features = explainer.features(text, site)
-    weighed = ((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
     return _Description(
         profile=profile.label,
         fingerprint=None if signature is None else relation.ids(signature)[0],
         representatives=explainer.representatives(text, site),
         features=features,
-        sums=[each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
-        if features
-        else [],
+        sums=_sums(features, profile) if features else [],
+        steps=[_step(each, profile) for each in features] if steps else None,
         # Several simhashes may share a band; list it once.
         bands=list(dict.fromkeys(itertools.chain(*stored))),
         asked_bands=[] if signature is None else relation.search_terms(signature, ARTICLES),
         left_out=explainer.left_out(text, site),
         cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
     )
+
+
+def _sums(features: list[Feature], profile: Profile) -> list[float]:
+    weighed = ((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
+    return [each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
+
+
+def _step(feature: Feature, profile: Profile) -> _Step:
+    value = profile.token_hash.of_bytes(feature.word.encode())
+    return _Step(word=feature.word, bits=f"{value:064b}", adds=_sums([feature], profile))
 
 
 def _print_description(min_letters: int, found: _Description) -> None:
@@ -127,4 +199,21 @@ def _print_description(min_letters: int, found: _Description) -> None:
     if found.features:
         rows = [(f"{each.weight:.3f}", each.count, each.word) for each in found.features]
         output.print_table("features", ("weight", "count", "word"), rows, numbers=(0, 1))
-        output.show(f"sums         {' '.join(f'{each:g}' for each in found.sums)}")
+    if found.steps:
+        hashes = [(each.word, each.bits) for each in found.steps]
+        added = [(each.word, _numbers(each.adds, digits=3)) for each in found.steps]
+        output.print_table("each word's hash", ("word", "bits"), hashes, numbers=())
+        output.print_table(
+            "what each word adds: its weight for a 1, minus its weight for a 0",
+            ("word", "weights"),
+            added,
+            numbers=(),
+        )
+    if found.features:
+        output.show(f"sums         {_numbers(found.sums, digits=6)}")
+    if found.steps:
+        output.show(f"signs        {int(found.fingerprint, 16):064b}")
+
+
+def _numbers(values: list[float], *, digits: int) -> str:
+    return " ".join(f"{each:.{digits}g}" for each in values)

@@ -37,6 +37,7 @@ from esdedup.sidecar.proxy import Proxy, UnreadWrites
 from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
+from esdedup.sidecar.words_api import words_routes
 
 log = logging.getLogger("esdedup")
 
@@ -249,6 +250,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
                 profile=profile.label,
                 max_body_bytes=settings.max_body_bytes,
             ),
+            words_routes(profile, max_body_bytes=settings.max_body_bytes),
         ],
         others=[
             *pages,

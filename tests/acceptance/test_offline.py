@@ -15,6 +15,7 @@ from esdedup.ingest.learn import LOOK_AHEAD_PAGES
 
 from esdedup import Fields
 from esdedup.cli.app import _PLACES
+from esdedup.text.hashing import murmur64
 from tests import sample
 from tests.acceptance.conftest import LONG, Run, lines
 from tests.support import excerpts
@@ -141,6 +142,43 @@ def test_fingerprint_prints_the_text_verbatim(run: Run) -> None:
     text = "if a<b and c>d, [bold]this[/bold] is a :cat: or an array[0] and ends so \\"
     for profile in ("verified", "classic"):
         assert text in run("fingerprint", "--profile", profile, stdin=text.encode()).out
+
+
+def test_fingerprint_shows_each_step_of_a_simhash(run: Run) -> None:
+    options = ("fingerprint", "--profile", "classic", "--word-weights", "CSDN=4 博客=5 csdn=4", "--steps")
+    shown = run(*options, "--json", stdin=b"not read").json
+    steps = {each["word"]: each for each in shown["steps"]}
+    assert [each["word"] for each in shown["features"]] == ["csdn", "博客"]
+    assert steps["csdn"]["bits"] == f"{murmur64(b'csdn'):064b}"
+    assert steps["csdn"]["adds"] == [8 if bit == "1" else -8 for bit in steps["csdn"]["bits"]]
+    both = zip(steps["csdn"]["adds"], steps["博客"]["adds"], strict=True)
+    assert shown["sums"] == [one + other for one, other in both]
+    signs = "".join("1" if each > 0 else "0" for each in shown["sums"])
+    people = run(*options, stdin=b"").out
+    assert steps["博客"]["bits"] in people
+    assert f"signs        {signs}" in people
+    assert f"{int(signs, 2):016x}" == shown["fingerprint"]
+    crc32 = run(*options, "--json", "--token-hash", "crc32", stdin=b"").json
+    assert crc32["fingerprint"] != shown["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps"], "--steps and --word-weights apply to the profiles classic and keywords"),
+        (["--word-weights", "a=1"], "--steps and --word-weights apply to the profiles classic"),
+        (["--profile", "classic", "--word-weights", "ferry"], "'ferry' is not a word and its weight"),
+        (["--profile", "classic", "--word-weights", "=4"], "'=4' is not a word and its weight"),
+        (["--profile", "classic", "--word-weights", " "], "--word-weights has no words"),
+        (["--profile", "classic", "--word-weights", "a=1 a=2"], "'a' has two weights"),
+        (["--profile", "classic", "--word-weights", "a=nan"], "the weight of 'a' must be"),
+        (["--profile", "classic", "--word-weights", "a=1", "--weights", "tf"], "names all words"),
+    ],
+)
+def test_impossible_steps_and_word_weights_are_refused(run: Run, options: list[str], message: str) -> None:
+    refused = run("fingerprint", *options, stdin=b"")
+    assert (refused.code, refused.out) == (2, "")
+    assert message in refused.err
 
 
 @pytest.mark.parametrize("text", [b"", b"!!!", "😀".encode() * 9])

@@ -1,5 +1,6 @@
 """Custom weights, dictionaries and stop words: their files, errors, and effect on fingerprints."""
 
+import importlib.util
 import math
 import pickle
 import warnings
@@ -26,7 +27,7 @@ from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
-from esdedup.text.weights import StopWords, Tf, WordTable
+from esdedup.text.weights import TF_IDF, StopWords, Tf, WordTable
 from tests import sample
 from tests.unit.test_fingerprinter import EN, ZH, names
 
@@ -320,6 +321,10 @@ def test_a_word_of_a_table_has_one_weight() -> None:
         ("[1]", "not a JSON object of words and numbers"),
         ("nonsense", "cannot read the weights"),
         ("[" * 100_000, "cannot read the weights"),
+        ("ferry 3\nships\n", "line 2 is not a word and its weight"),
+        (" 3\n", "line 1 is not a word and its weight"),
+        ("ferry nan\n", "the weight of 'ferry' must be 0, or a number"),
+        ("\n", "it is empty"),
         ('{"a": "b"}', "the weight of 'a' must be 0, or a number"),
         ('{"a": -1}', "the weight of 'a' must be"),
         ('{"default": -1, "words": {"a": 1}}', "the weight of 'default' must be"),
@@ -336,6 +341,25 @@ def test_invalid_weight_files_are_refused(write: Write, content: str, message: s
     with pytest.raises(SettingError, match=message) as refused:
         read_weights(str(write("weights.json", content)))
     assert "weights.json" in str(refused.value)
+
+
+def test_weights_may_be_lines_like_jiebas_table(write: Write) -> None:
+    table = read_weights(str(write("idf.txt", "渡輪 1.5\n渡轮 2.5\nShips 3\nferry line 9\nSHIPS 4\n\n")))
+    # The word in normal form wins, otherwise the first; other words have the upper median.
+    weights = {"渡轮": 2.5, "ships": 3, "ferry line": 9, "other": 3}
+    assert {word: table.weight(word) for word in weights} == weights
+
+
+def test_jiebas_own_table_gives_the_default_weights() -> None:
+    spec = importlib.util.find_spec("jieba")
+    assert spec is not None
+    assert spec.origin is not None
+    table = read_weights(str(Path(spec.origin).parent / "analyse/idf.txt"))
+    assert isinstance(table, WordTable)
+    assert table.default == TF_IDF.weight("a word that is not in the table")
+    differing = [word for word in table.words if table.weight(word) != TF_IDF.weight(word)]
+    # Words of which the table has only a traditional form, which texts in normal form never contain.
+    assert len(differing) < 400
 
 
 def test_a_table_may_repeat_entries_and_omit_words(write: Write) -> None:

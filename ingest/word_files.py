@@ -97,7 +97,7 @@ def _by_lines(text: str) -> dict[str, Any]:
     Words that have the same normal form keep one weight: that of the word in normal form, or of the first.
     """
     weights: dict[str, float] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    for place, line in enumerate(text.split("\n"), 1):
         word, _, weight = line.strip().rpartition(" ")
         try:
             if line.strip():
@@ -105,13 +105,13 @@ def _by_lines(text: str) -> dict[str, Any]:
         except ValueError:
             word = ""
         if line.strip() and not word:
-            raise ValueError(f"it is not a JSON object, and line {number:,} is not a word and its weight")
+            raise ValueError(f"it is not a JSON object, and line {place:,} is not a word and its weight")
     if not weights:
         raise ValueError("it is empty")
     words: dict[str, float] = {}
-    for word, weight in weights.items():
+    for word, number in weights.items():
         if (normal := normal_form(word)) == word or normal not in words:
-            words[normal] = weight
+            words[normal] = number
     return {"words": words, "default": statistics.median_high(weights.values())}
 
 

@@ -1,6 +1,7 @@
 """The program `esdedup`: its commands, how it reports errors, and its exit codes."""
 
 import _thread
+import collections
 import importlib
 import logging
 import os
@@ -58,22 +59,30 @@ _PLACES = {
 }
 
 
-class _Commands(Group):
+class _Imported(collections.UserDict[str, Any]):
     """Imports the module of a command only when the command is run or described."""
+
+    def __getitem__(self, key: str) -> Any:
+        module, name = self.data[key]
+        return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
+
+
+class _Commands(Group):
+    """The commands in `_PLACES`."""
+
+    def __init__(self, **others: Any) -> None:
+        super().__init__(**others)
+        # Typer suggests these names for a mistyped command.
+        self.commands = _Imported(_PLACES)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
         return list(_PLACES)
-
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002
-        if cmd_name not in _PLACES:
-            return None
-        module, name = _PLACES[cmd_name]
-        return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
 
 
 app = new_app(
     name="esdedup",
     cls=_Commands,
+    add_completion=True,
     help="The near-duplicate layer for Elasticsearch: one row per cluster, and who else published it.",
     epilog=(
         "Exit codes: 0 success; 1 some articles failed or were not found, or a forest violates its laws; "
@@ -108,7 +117,7 @@ def _root(
 def main() -> NoReturn:
     """Run the command line, then exit; errors of esdedup are printed without a traceback."""
     log = logging.StreamHandler()
-    log.setFormatter(VisibleFormatter("%(name)s: %(message)s"))
+    log.setFormatter(VisibleFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[log])
     # These loggers report every failed attempt; the final failure is raised as an `EsdedupError`.
     for name in ("elastic_transport", "urllib3.connection"):

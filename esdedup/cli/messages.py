@@ -1,9 +1,12 @@
 """Prints messages to standard error, and escapes characters that are unsafe in a terminal."""
 
 import contextlib
+import json
 import logging
 import re
+import time
 from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 import typer
 
@@ -56,9 +59,39 @@ def say_rejected(rejected: ArticleRejected) -> None:
     say(f"{rejected.article}: {rejected.reason}")
 
 
+def json_line(value: dict[str, Any]) -> str:
+    """Return a JSON object on one line, with characters unsafe in a terminal as JSON escapes."""
+    text = json.dumps(value, ensure_ascii=False)
+    return visible(text, written=lambda character: json.dumps(character)[1:-1])
+
+
 class VisibleFormatter(logging.Formatter):
-    """Escapes unsafe characters in log messages, which may quote the server."""
+    """Adds time and level, and escapes unsafe characters in log messages, which may quote the server."""
+
+    converter = staticmethod(time.gmtime)
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the formatted message."""
         return visible(super().format(record))
+
+
+class _JsonFormatter(VisibleFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        written = {
+            "time": self.formatTime(record, self.datefmt),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            written["exception"] = self.formatException(record.exc_info)
+        return json_line(written)
+
+
+def log_as(form: Literal["text", "json"]) -> None:
+    """Log lines of text, or a JSON object for each message."""
+    for each in logging.getLogger().handlers:
+        each.setFormatter(_JsonFormatter() if form == "json" else VisibleFormatter())

@@ -2,7 +2,6 @@
 
 import contextlib
 import contextvars
-import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -29,7 +28,7 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.table import Table
 
-from esdedup.cli.messages import said_if_interrupted, say, visible
+from esdedup.cli.messages import json_line, said_if_interrupted, say, visible
 from esdedup.errors import FieldsNotFound
 from esdedup.text.left_out import LeftOut
 from esdedup.times import time_ms, zone_named
@@ -129,8 +128,7 @@ def download_progress() -> Iterator[Callable[[str, int], _Bar]]:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print a JSON object on one line, with characters unsafe in a terminal as JSON escapes."""
-    text = json.dumps(value, ensure_ascii=False)
-    typer.echo(visible(text, written=lambda character: json.dumps(character)[1:-1]))
+    typer.echo(json_line(value))
 
 
 def print_answer(answer: _Answer, print_table: Callable[[_Answer], None], *, json: bool) -> None:

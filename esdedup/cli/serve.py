@@ -1,13 +1,22 @@
 """`esdedup serve`: serves web pages for people, and JSON for scripts."""
 
 import contextlib
-from typing import Annotated
+import logging
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from esdedup.cli import options
 from esdedup.cli.command import command, require_extra
+from esdedup.cli.messages import log_as
 from esdedup.reading.reader import Reader
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger("esdedup")
 
 
 @command("serve", example="esdedup serve --index news --port 8000")
@@ -21,6 +30,7 @@ def serve(
     editor_header: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     thumbnails: Annotated[str | None, typer.Option(metavar="FIELD")] = None,
     time_zone: options.TimeZone = "UTC",
+    log_format: Literal["text", "json"] = "text",
     fingerprinting: options.Fingerprinting,
     where: options.Where,
 ) -> None:
@@ -39,7 +49,10 @@ def serve(
             this server. Default: nobody may edit.
         thumbnails: The articles' field with the address (https) of a picture to show in the list. Visitors'
             browsers load the picture from its site, which thus learns of the visit.
+        log_format: Format of the log: lines of text, or a JSON object for each message.
     """
+    log_as(log_format)
+    log.setLevel(logging.INFO)
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     require_extra("serve")
     import uvicorn
@@ -70,8 +83,35 @@ def serve(
     typer.echo(
         f"esdedup serves {index} at {address} (JSON at {address}/api/v1; try it at {address}/api/v1/docs)"
     )
+    counted, started_s = _Counted(app), time.monotonic()
     pages = uvicorn.Server(
-        uvicorn.Config(app, http=Visit, ws="none", log_level="warning", timeout_graceful_shutdown=1)
+        uvicorn.Config(
+            counted,
+            http=Visit,
+            ws="none",
+            log_config=None,
+            log_level="warning",
+            timeout_graceful_shutdown=1,
+        )
     )
     with contextlib.suppress(KeyboardInterrupt):
         pages.run(sockets=[listening])
+    ran = timedelta(seconds=round(time.monotonic() - started_s))
+    log.info("stopped after %s: %s requests, %s errors", ran, f"{counted.requests:,}", f"{counted.errors:,}")
+
+
+class _Counted:
+    """Counts the requests to an application, and the responses with a status of 500 or more."""
+
+    def __init__(self, app: "ASGIApp") -> None:
+        self._app = app
+        self.requests = self.errors = 0
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        self.requests += scope["type"] == "http"
+
+        async def counted(message: "Message") -> None:
+            self.errors += message.get("status", 0) >= 500
+            await send(message)
+
+        await self._app(scope, receive, counted)

@@ -9,6 +9,7 @@ import typer
 
 from esdedup.cli.background_sidecar import announce, end_with
 from esdedup.cli.command import command, require_extra
+from esdedup.cli.messages import log_as
 from esdedup.errors import SettingError
 from esdedup.ingest.settings import Naming, Setting, SettingGroup, settings_of
 
@@ -88,6 +89,7 @@ def sidecar(
         return
     if loaded.pages:
         require_extra("serve")
+    log_as(loaded.log_format)
     from esdedup.sidecar.server import serve
 
     if with_pid is not None:

@@ -177,12 +177,12 @@ class _NotServed(BaseRoute):
         await response(scope, receive, send)
 
 
-def assemble(settings: Settings, *, port: int) -> ASGIApp:
+def assemble(settings: Settings, *, port: int, metrics: Metrics | None = None) -> ASGIApp:
     """Return the application of a sidecar that listens on a port; raises `SettingError`."""
     profile, fields = settings.fingerprint_profile, fields_given(settings)
     for line in words_never_cut(profile):
         log.warning("%s", line)
-    metrics = Metrics(settings.forest)
+    metrics = metrics or Metrics(settings.forest)
     upstream = Upstream(
         settings.urls,
         ca_certs=settings.ca_certs,

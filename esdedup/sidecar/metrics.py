@@ -1,5 +1,6 @@
 """`Metrics`: the metrics of a sidecar, for Prometheus."""
 
+import collections
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,7 @@ _REASONS = {"queue_full": "queue", "content_too_long_exception": "body_too_large
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
 _EXACT: dict[int, _Status] = {409: "409", 429: "429"}
 _CLASSES: dict[int, _Status] = {2: "2xx", 3: "3xx", 4: "4xx"}
+_ERRORS = ("5xx", "none")
 _Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
 
 # Buckets: one article takes a few milliseconds; a batch waits for Elasticsearch for a few minutes at most.
@@ -141,6 +143,19 @@ class Metrics:
         """Return all metrics in a format that the scraper accepts, and its content type."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
+
+    @property
+    def summary(self) -> str:
+        """The numbers of requests, articles and errors so far, as a text."""
+        counts: collections.Counter[str] = collections.Counter()
+        for sample in (sample for metric in self.registry.collect() for sample in metric.samples):
+            status = sample.labels.get("status", "")
+            counts[sample.name.removeprefix("esdedup_") + status * (status in _ERRORS)] += int(sample.value)
+        errors = sum(counts[f"elasticsearch_requests_total{status}"] for status in _ERRORS)
+        return (
+            f"{counts['request_seconds_count']:,} requests, {counts['articles_total']:,} articles, "
+            f"{counts['requests_refused_total']:,} requests refused, {errors:,} errors of Elasticsearch"
+        )
 
     def _new(
         self, kind: type[_Metric], name: str, text: str, label: Mapping[str, Any] | None = None, **bounds: Any

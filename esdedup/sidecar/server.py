@@ -5,8 +5,10 @@ import contextlib
 import gc
 import logging
 import ssl
+import time
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from types import FrameType
 from typing import ClassVar
 
@@ -18,6 +20,7 @@ from esdedup.errors import SettingError
 from esdedup.ingest.settings import names_of
 from esdedup.serving.connections import BoundedConnection, address_of, listen
 from esdedup.sidecar.app import assemble
+from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.paths import HEALTH, METRICS, READY
 from esdedup.sidecar.settings import Settings
 
@@ -37,8 +40,10 @@ class _Server(uvicorn.Server):
 def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
     """Serve requests until SIGTERM or SIGINT; call `on_listening` with the address once it is reachable."""
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
+    metrics, started_s = Metrics(settings.forest), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
-        server = _Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
+        app = assemble(settings, port=listening.getsockname()[1], metrics=metrics)
+        server = _Server(config(app, settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
         log.info("accepting articles for the forest %s at %s", settings.forest, address)
         on_listening(address)
@@ -55,6 +60,8 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
         if not server.started:
             # The application could not start; uvicorn's command exits with the same status.
             raise SystemExit(3)
+    ran = timedelta(seconds=round(time.monotonic() - started_s))
+    log.info("stopped after %s: %s", ran, metrics.summary)
 
 
 def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:

@@ -93,6 +93,8 @@ class Settings(FieldNames, Threads, Fingerprinting, BaseSettings):
     """A TOML file with settings, named as in the output of --print-config."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level of the messages logged to standard error."""
+    log_format: Literal["text", "json"] = "text"
+    """Format of the log: lines of text, or a JSON object for each message."""
 
     url: Annotated[str, Naming(heading="Elasticsearch", others=("ELASTICSEARCH_URL", "ES_URL"))] = (
         "http://localhost:9200"

@@ -181,6 +181,23 @@ def test_impossible_steps_and_word_weights_are_refused(run: Run, options: list[s
     assert message in refused.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"), [(["lst"], "'list'"), (["node", "strat"], "'start'"), (["finger"], "'fingerprint'")]
+)
+def test_the_command_that_was_meant_is_suggested(run: Run, typed: list[str], meant: str) -> None:
+    refused = run(*typed)
+    assert (refused.code, refused.out) == (2, "")
+    assert f"No such command {typed[-1]!r}. Did you mean {meant}" in refused.err
+
+
+def test_shells_complete_commands_and_options(run: Run) -> None:
+    for typed, offered in (("li", "list"), ("list --so", "--sort"), ("node sta", "status")):
+        words = ["esdedup", *typed.split()]
+        asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        assert offered in run(_ESDEDUP_COMPLETE="complete_bash", **asked).out.splitlines()
+    assert "complete -o default -F _esdedup_completion esdedup" in run("--show-completion", "bash").out
+
+
 @pytest.mark.parametrize("text", [b"", b"!!!", "😀".encode() * 9])
 def test_texts_without_letters_have_no_fingerprint(run: Run, text: bytes) -> None:
     assert run("fingerprint", "--json", stdin=text).json["fingerprint"] is None

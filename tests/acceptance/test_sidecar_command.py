@@ -194,3 +194,19 @@ def test_invalid_settings_are_usage_errors(run: Run) -> None:
     assert (refused.code, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE)" in refused.err) == (2, True)
     refused = run("sidecar", ESDEDUP_SIDECAR_WORKER="3")
     assert (refused.code, "did you mean ESDEDUP_SIDECAR_WORKERS?" in refused.err) == (2, True)
+
+
+def test_a_stopped_sidecar_says_what_it_did(elasticsearch: str) -> None:
+    with sidecar(elasticsearch, "--log-format", "json") as (process, host, port):
+        for path, body in (("/news", None), ("/v1/words", b'{"text": "the harbour council"}')):
+            with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) as connection:
+                connection.request("GET" if body is None else "POST", path, body)
+                assert connection.getresponse().status == 200
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=PATIENCE_S)
+    last = json.loads(log.splitlines()[-1])
+    assert re.fullmatch(
+        r"stopped after \d:\d\d:\d\d: 2 requests, 0 articles, 0 requests refused, \d+ errors of .*",
+        last["message"],
+    )
+    assert last["level"] == "info"

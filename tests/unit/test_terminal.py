@@ -1,14 +1,16 @@
 """Control characters in texts and titles do not reach a terminal."""
 
+import io
 import json
 import logging
+import re
 
 import pytest
 from rich.table import Table
 from rich.text import Text
 
 from esdedup.cli import output
-from esdedup.cli.messages import VisibleFormatter, say, visible
+from esdedup.cli.messages import VisibleFormatter, log_as, say, visible
 
 HOSTILE = "a\x1b[31mb\x9bc\x07d\u202ee\x7ff\u2028g\rh\ud800"
 
@@ -35,6 +37,24 @@ def test_all_kinds_of_output_are_escaped(capsys: pytest.CaptureFixture[str]) -> 
     written = capsys.readouterr()
     assert not set(HOSTILE) - set("abcdefgh[31m") & set(written.out + written.err + logged)
     assert json.loads(written.out.splitlines()[0]) == {"title": HOSTILE}
+
+
+def test_a_log_of_json_has_time_level_and_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    log = logging.getLogger("esdedup")
+    for form in ("text", "json"):
+        log_as(form)
+        log.error("渡轮 %s", HOSTILE, exc_info=ValueError(HOSTILE))
+    text, line = written.getvalue().rsplit("\n", 2)[:2]
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ERROR esdedup: 渡轮 ", text)
+    assert not set(HOSTILE) - set("abcdefgh[31m") & set(written.getvalue())
+    found = json.loads(line)
+    assert (found["level"], found["logger"], found["message"]) == ("error", "esdedup", f"渡轮 {HOSTILE}")
+    assert "ValueError" in found["exception"]
+    assert "渡轮" in line
+    assert found["time"].endswith("Z")
 
 
 def test_our_own_colours_remain(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

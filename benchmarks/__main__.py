@@ -34,6 +34,7 @@ from benchmarks.day import table
 from benchmarks.detection import Detection
 from benchmarks.lookup import in_elastic as lookup_in_elastic
 from benchmarks.lookup import in_memory as lookup_in_memory
+from benchmarks.lookup import in_stores as lookup_in_stores
 from benchmarks.month import table as month_table
 from benchmarks.server import Run
 
@@ -55,6 +56,8 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "layouts-elastic": lookup_in_elastic.layouts_elastic,
     "layouts-elastic-million": lookup_in_elastic.layouts_elastic_million,
     "layouts-elastic-large": lookup_in_elastic.layouts_elastic_large,
+    "layouts-stores": lookup_in_stores.layouts_stores,
+    "postings": elastic.postings,
     "forest": in_memory.forest,
     "forest-classic": in_memory.forest_classic,
     "forest-large": in_memory.forest_large,

@@ -1,7 +1,8 @@
 """Compares the forest in Elasticsearch with plain bulk requests that index node documents."""
 
+import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +23,7 @@ from esdedup.forest import Aging, Store
 from esdedup.neighbours.relation import relation_of
 from tests.support.assign import assign
 
-_MILLION = 1_000_000
+_HUNDRED_THOUSAND, _MILLION = 100_000, 1_000_000
 _BATCH = 1_000
 _FILLED_AT_ONCE = 5_000
 # The peer's index and ours are refreshed after this many nodes.
@@ -35,6 +36,9 @@ _LOOKUPS: dict[str, dict[str, Any]] = {
 }
 _AGING = Aging.of(retention=timedelta(days=30))
 _FOREST, _PEER = "benchmark-forest", "benchmark-bulk"
+# The second one is Lucene's, with DEFLATE. `best_compression` needs a library (Zstandard) that the embedded
+# server lacks.
+_CODECS = ("default", "legacy_best_compression")
 _BULK = "helpers.bulk of a node document each"
 
 
@@ -46,6 +50,53 @@ def elastic(run: Run) -> list[Row]:
 def elastic_classic(run: Run) -> list[Row]:
     """Assign with `classic`, at one million nodes."""
     return _rows("elastic-classic", run, CLASSIC)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PostingsBytes:
+    """The size of one part of a forest's index, with each codec."""
+
+    part: str
+    # Bytes per node, by the value of `index.codec`.
+    bytes_each: Mapping[str, float]
+    table: str = "postings"
+
+    def cells(self) -> dict[str, str]:
+        """Return the text of each column."""
+        return {"bytes a node": self.part} | {
+            f"`{codec}`": f"{each:,.1f}" for codec, each in self.bytes_each.items()
+        }
+
+
+def postings(run: Run) -> list[PostingsBytes]:
+    """Measure the parts of the index of nodes that are searched for, with both codecs of Elasticsearch."""
+    count = run.size(_HUNDRED_THOUSAND)
+    sizes: dict[str, dict[str, float]] = {}
+    held = Held.random(VERIFIED, count, np.random.default_rng(count))
+    with server.client(run, lifetime_s=3_600) as client:
+        for codec in _CODECS:
+            client.options(ignore_status=404).indices.delete(index=_PEER)
+            body = forest_index(meta={})
+            body["settings"]["codec"] = codec
+            client.indices.create(index=_PEER, **body)
+            for at in range(0, count, _REFRESHED_AT_ONCE):
+                _bulk(client, _documents(VERIFIED, held.signatures[at : at + _REFRESHED_AT_ONCE]))
+            _wait_for_sources(client, _PEER)
+            total = bytes_per_document(client, _PEER)
+            usage = client.perform_request("POST", f"/{_PEER}/_disk_usage?run_expensive_tasks=true")[_PEER]
+            keys, every = usage["fields"]["keys"], usage["all_fields"]
+            parts = {
+                "keys: terms and postings": keys["inverted_index"]["total_in_bytes"],
+                "ids and other terms": every["inverted_index"]["total_in_bytes"]
+                - keys["inverted_index"]["total_in_bytes"],
+                "stored fields, which the codec compresses": every["stored_fields_in_bytes"],
+                "columns (doc values): signatures, roots, times": every["doc_values_in_bytes"],
+                "points": every["points_in_bytes"],
+            }
+            for part, size in (parts | {"the index, merged": total * count}).items():
+                sizes.setdefault(part, {})[codec] = size / count
+        client.indices.delete(index=_PEER)
+    return [PostingsBytes(part=part, bytes_each=each) for part, each in sizes.items()]
 
 
 def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
@@ -76,9 +127,7 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
                     rounds=run.size(_ROUNDS),
                 )
                 node_count = store.contents().nodes
-            # The whole `_source` stays on disk until Elasticsearch finds that no replica needs it.
-            client.indices.flush(index=[_FOREST, _PEER])
-            time.sleep(Sizes().kept_for_recovery_s)
+            _wait_for_sources(client, _FOREST, _PEER)
             ours_bytes[found] = bytes_of(client, _FOREST) / node_count
             client.indices.delete(index=_FOREST)
         theirs_bytes = bytes_per_document(client, _PEER)
@@ -92,6 +141,12 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
             for found, ours in ours_bytes.items()
         ),
     ]
+
+
+def _wait_for_sources(client: Elasticsearch, *names: str) -> None:
+    """Wait until Elasticsearch finds that no replica needs the whole `_source`, and may drop it."""
+    client.indices.flush(index=names)
+    time.sleep(Sizes().kept_for_recovery_s)
 
 
 def _assigning(

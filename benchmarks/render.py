@@ -148,7 +148,7 @@ _COSTS = {
 }
 # Tables that documents quote completely, or describe.
 _WHOLE = {
-    *("layouts", "layouts-elastic", "search-language", "plan-large"),
+    *("layouts", "layouts-elastic", "layouts-stores", "postings", "search-language", "plan-large"),
     *("month", "month: is it flat?"),
     *("sets", "excerpts", "excerpts-summary", "resemblance", "as-they-come"),
     *("reading-list", "reading-count", "reading-widget"),
@@ -336,4 +336,6 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "plan-in-short": lambda _: _plan_in_short(),
     "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
     "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),
+    "lookup-stores": lambda kept: lookup.table_of(kept, lookup.STORES),
+    "postings": lambda kept: _table(_rows(kept, "postings")),
 }

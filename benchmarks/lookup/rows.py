@@ -14,8 +14,12 @@ from benchmarks.results import Cells, Result
 UNIFORM, REAL = "uniform", "real"
 CANDIDATES, LOOKUP = "candidates an arrival", "µs an arrival"
 STORE, BYTES = "µs to store one", "bytes a fingerprint"
-MEMORY, ELASTIC = "layouts", "layouts-elastic"
-_BENCHMARKS = {MEMORY: (MEMORY,), ELASTIC: (ELASTIC, "layouts-elastic-million", "layouts-elastic-large")}
+MEMORY, ELASTIC, STORES = "layouts", "layouts-elastic", "layouts-stores"
+_BENCHMARKS = {
+    MEMORY: (MEMORY,),
+    ELASTIC: (ELASTIC, "layouts-elastic-million", "layouts-elastic-large"),
+    STORES: (STORES,),
+}
 _CALCULATED = "layouts-calculated"
 _SIZES = tuple(10**power for power in range(5, 11))
 

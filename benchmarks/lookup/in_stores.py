@@ -43,7 +43,7 @@ class _Store(Protocol):
     """A store of fingerprints under the keys of a scheme."""
 
     def add(self, table: int, keys: Fingerprints, values: Fingerprints) -> None:
-        """Store fingerprints under their keys in a table."""
+        """Store fingerprints under their keys in a table; both are in the order of the keys."""
 
     def finish(self) -> int:
         """Make the store ready for searches; return its size in bytes."""
@@ -91,7 +91,9 @@ def _measured(name: str, scheme: Scheme, opened: _Opened, draw: fingerprints.Dra
 
         def fill() -> None:
             for table in tables:
-                store.add(table, scheme.own(held, table), held)
+                keys = scheme.own(held, table)
+                order = np.lexsort((held, keys))
+                store.add(table, keys[order], held[order])
 
         stored_s = duration_s(fill)
         size_bytes = store.finish()
@@ -200,10 +202,15 @@ class _Redis:
                     process.terminate()
 
     def add(self, table: int, keys: Fingerprints, values: Fingerprints) -> None:
-        members = values.view(np.int64).tolist()
-        for at in range(0, len(members), _AT_ONCE):
-            pairs = zip(keys[at : at + _AT_ONCE].tolist(), members[at : at + _AT_ONCE], strict=True)
-            commands = [_command(b"SADD", _set_key(table, key), b"%d" % member) for key, member in pairs]
+        members = [b"%d" % member for member in values.view(np.int64).tolist()]
+        found, starts = np.unique(keys, return_index=True)
+        stops = [*starts[1:].tolist(), len(members)]
+        sets = list(zip(found.tolist(), starts.tolist(), stops, strict=True))
+        for at in range(0, len(sets), _AT_ONCE):
+            some = sets[at : at + _AT_ONCE]
+            commands = [
+                _command(b"SADD", _set_key(table, key), *members[start:stop]) for key, start, stop in some
+            ]
             self._connection.sendall(b"".join(commands))
             for _ in commands:
                 self._answers.readline()

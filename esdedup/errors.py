@@ -213,12 +213,16 @@ class ForestFull(ForestError):
     """The nodes of the forest need more memory than its owner may use."""
 
     @classmethod
-    def of(cls, forest: str, *, memory_bytes: int) -> "ForestFull":
-        """Return the error for a forest's name."""
+    def of(cls, forest: str, *, memory_bytes: int | None) -> "ForestFull":
+        """Return the error for a forest's name; `memory_bytes` is None if no memory can hold more nodes."""
+        reason, remedy = f"the forest {forest!r} has as many nodes as memory can hold", "Shorten"
+        if memory_bytes is not None:
+            reason = (
+                f"the nodes of the forest {forest!r} need more than the {memory_bytes:,} bytes of memory "
+            )
+            reason, remedy = f"{reason}that they may use", "Allow more (`memory_bytes`), shorten"
         return cls(
-            f"the nodes of the forest {forest!r} need more than the {memory_bytes:,} bytes of memory that "
-            "they may use. Allow more (`memory_bytes`), shorten the retention (`retention`), or rebuild "
-            "the forest with the lookup 'search'",
+            f"{reason}. {remedy} the retention (`retention`), or rebuild the forest with the lookup 'search'",
             forest=forest,
         )
 

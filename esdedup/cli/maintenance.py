@@ -185,6 +185,11 @@ def _print_stats(forest: str, stats: Stats) -> None:
         f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes per node; "
         f"{stats.expired:,} have expired and can be deleted"
     )
+    if stats.filled is not None and stats.filled > 0.8:
+        show(
+            f"{stats.filled:.0%} of the nodes that memory can hold: `esdedup rebuild --replace --wait S "
+            "--lookup search` lets Elasticsearch hold them"
+        )
     growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"
     show(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
     if stats.not_enriched:

@@ -102,6 +102,8 @@ class Stats(pydantic.BaseModel, frozen=True):
     retention_days: float
     size_bytes: int
     bytes_a_node: float
+    # The share of the nodes that memory can hold; None if nodes are searched for. The owner may hold fewer.
+    filled: float | None
     # The number of trees, by their number of leaves: 0, 1, 2-3, 4-7 and so on.
     trees_by_leaves: dict[str, int]
     largest: tuple[Cluster, ...]
@@ -198,6 +200,7 @@ def stats(
         retention_days=round(status.aging.retention_ms / DAY_MS, 3),
         size_bytes=size_bytes,
         bytes_a_node=round(size_bytes / counts.nodes, 1) if counts.nodes else 0.0,
+        filled=round(counts.nodes / index.relation.most_nodes, 4) if index.meta.is_log else None,
         trees_by_leaves=_by_leaves(sizes, counts.trees),
         largest=tuple(
             Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from esdedup import _core
 from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.bands import WIDTH_BITS, Layout
-from esdedup.fingerprint.signature import SIGNATURE, Signatures, are_indexed, are_minhashes
+from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, Signatures, are_indexed, are_minhashes
 from esdedup.fingerprint.simhash import from_hex
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ class Relation:
         """The dtype of signatures, whose bytes are the same on every machine."""
         self.counts_leaves = agreement is None
         """Whether a text near several roots joins the root with the most leaves, not the nearest root."""
+        # The crate numbers all keys with 32 bits (`index.rs`); this leaves room for a batch.
+        self.most_nodes = 2**32 // (2 if agreement is None else REPRESENTATIVES + 1) - 2**17
+        """The most nodes that can be in memory."""
         self.core = _core.Relation(max_distance_bits, agreement)
         """The crate's relation."""
 

@@ -101,6 +101,10 @@ class Metrics:
         self.nodes = of_forest("forest_nodes", "Nodes of the forest; 0 on a standby.")
         self.hashes = of_forest("forest_pages", "Content hashes that created no node; 0 on a standby.")
         self.memory = of_forest("forest_memory_bytes", "Memory of nodes, content hashes and the learner.")
+        self.filled = of_forest(
+            "forest_filled_ratio",
+            "Used share of `memory_bytes`, or of the nodes that memory can hold; 0 if they are searched for.",
+        )
         self.expired_nodes = counter("expired_nodes", "Expired nodes that were deleted.")
         self.passages = of_forest("boilerplate_passages", "Passages learned as boilerplate; 0 on a standby.")
         self.placeholders = of_forest(

@@ -237,5 +237,6 @@ class OwnerThread:
         self._metrics.nodes.set(contents.nodes)
         self._metrics.hashes.set(contents.hashes)
         self._metrics.memory.set(contents.memory_bytes)
+        self._metrics.filled.set(contents.filled)
         self._metrics.passages.set(contents.passages)
         self._metrics.placeholders.set(contents.placeholders)

@@ -159,7 +159,7 @@ def test_a_forest_beyond_its_memory_limit_refuses_articles(
         arrive(store, range(10))
         arrive(store, range(10))
         assert len(caplog.messages) == 1
-        assert "beyond that, articles are refused" in caplog.text
+        assert "then articles are refused" in caplog.text
         arrive(store, range(4_000, 20_000))
         with pytest.raises(ForestFull, match="the lookup 'search'") as raised:
             arrive(store, range(10))
@@ -168,6 +168,25 @@ def test_a_forest_beyond_its_memory_limit_refuses_articles(
         opened(es, forest, memory_bytes=10_000)
     with opened(es, forest) as store:
         assert {each.kind.value for each in arrive(store, range(4_000))} == {"known"}
+
+
+def test_a_forest_beyond_the_nodes_that_memory_can_hold_refuses_articles(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    forest = index_name("forest")
+    with caplog.at_level(logging.WARNING, "esdedup"), opened(es, forest) as store:
+        store.relation.most_nodes = 1_000
+        arrive(store, range(799))
+        arrive(store, range(799, 800))
+        assert store.contents().filled == 0.8
+        assert not caplog.messages
+        arrive(store, range(800, 900))
+        arrive(store, range(900, 1_001))
+        assert len(caplog.messages) == 1
+        assert "has 900 nodes in" in caplog.text
+        assert "may have 1,000 nodes in" in caplog.text
+        with pytest.raises(ForestFull, match=r"has as many nodes as memory can hold\. Shorten the retention"):
+            arrive(store, range(10))
 
 
 def test_a_rebuild_can_change_the_lookup(es: Elasticsearch, fed: tuple[str, str]) -> None:

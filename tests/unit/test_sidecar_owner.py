@@ -81,7 +81,7 @@ class Forest:
 
     def contents(self) -> ForestSize:
         self.threads.add(threading.get_ident())
-        return ForestSize(nodes=6, hashes=7, memory_bytes=8, learned_bytes=9, passages=10)
+        return ForestSize(6, 7, memory_bytes=8, learned_bytes=9, passages=10, filled=0.5)
 
     def look_up(self, text: str, site: str | None) -> Assignment | None:
         self.threads.add(threading.get_ident())
@@ -333,17 +333,18 @@ async def test_only_an_owner_has_metrics_of_its_nodes() -> None:
     forest, metrics = Forest(refusals=1, steps=3), Metrics("f")
 
     def shown() -> list[float | None]:
-        names = "lease_held forest_nodes forest_pages forest_memory_bytes boilerplate_passages"
+        of_forest = "nodes pages memory_bytes filled_ratio"
+        names = "lease_held", *(f"forest_{each}" for each in of_forest.split()), "boilerplate_passages"
         value = metrics.registry.get_sample_value
-        return [value(f"esdedup_{name}", {"forest": "f"}) for name in names.split()]
+        return [value(f"esdedup_{name}", {"forest": "f"}) for name in names]
 
     def expired() -> float | None:
         return metrics.registry.get_sample_value("esdedup_expired_nodes_total")
 
     async with feeding_of(forest, metrics) as feeding:
-        assert shown() == [0, 0, 0, 0, 0]
+        assert shown() == [0, 0, 0, 0, 0, 0]
         await until(lambda: feeding.ownership.is_owner)
-        await until(lambda: shown() == [1, 6, 7, 8, 10])
+        await until(lambda: shown() == [1, 6, 7, 8, 0.5, 10])
         await until(lambda: expired() == 3)
         # The next expiry counts its nodes from 0.
         forest.expired = 0
@@ -352,7 +353,7 @@ async def test_only_an_owner_has_metrics_of_its_nodes() -> None:
         for step in ("decide", "write"):
             assert metrics.registry.get_sample_value(f"esdedup_batch_{step}_seconds_count") == 1
         forest.is_open, forest.refusals = False, 10**6
-        await until(lambda: shown() == [0, 0, 0, 0, 0])
+        await until(lambda: shown() == [0, 0, 0, 0, 0, 0])
 
 
 async def test_shutdown_assigns_accepted_articles_and_releases_the_forest() -> None:

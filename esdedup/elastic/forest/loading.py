@@ -29,8 +29,8 @@ def _load_nodes(
     """Load all live nodes from `pages`; return None if stopped, or if they take too much memory."""
     lives = live_filter(live_since_ms)
     node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
-    if node_count * index.relation.dtype.itemsize > memory_bytes:
-        # The signatures alone take too much memory.
+    if node_count * index.relation.dtype.itemsize > memory_bytes or node_count > index.relation.most_nodes:
+        # The signatures alone take too much memory, or no memory can hold the nodes.
         return None
     nodes = Nodes(index.relation, aging)
     for hits in pages:

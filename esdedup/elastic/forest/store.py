@@ -47,6 +47,8 @@ class ForestSize:
     passages: int = 0
     # Number of clusters that this process has recognised as placeholders.
     placeholders: int = 0
+    # Used share of `memory_bytes`, or of the nodes that memory can hold; 0 if nodes are searched for.
+    filled: float = 0.0
 
 
 log = logging.getLogger("esdedup")
@@ -102,8 +104,8 @@ class ElasticStore(Closing):
         # Whether an exception may have left a change in memory incomplete.
         self._is_incomplete = False
         self._memory_bytes = memory_bytes
-        # The memory that nodes may take before a warning is logged.
-        self._warned_bytes = memory_bytes * 4 // 5
+        # The share of the memory or of the nodes above which a warning is logged.
+        self._warned_filled = 0.8
         self._recent: dict[str, Stored] = {}
         # How many documents were written since the last refresh.
         self._unrefreshed = 0
@@ -136,7 +138,8 @@ class ElasticStore(Closing):
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
             memory_bytes = nodes.size_bytes + learned_bytes
-            return ForestSize(len(nodes), nodes.extra_hash_count, memory_bytes, learned_bytes, passages)
+            size = ForestSize(len(nodes), nodes.extra_hash_count, memory_bytes, learned_bytes, passages)
+            return dataclasses.replace(size, filled=round(self._filled, 4))
         search, run = self._index.search, self._index.run
         node_count, hash_count = run(search.count_nodes()), run(search.count(EVERY_HASH))
         return ForestSize(node_count, hash_count, learned_bytes, learned_bytes, passages)
@@ -330,24 +333,35 @@ class ElasticStore(Closing):
         return max(self._dead_before_ms, self._state.live_since_ms(self.aging))
 
     def refuse_if_full(self) -> None:
-        """Raise `ForestFull` if the nodes of a log take too much memory; log a warning before that."""
-        size_bytes = 0 if self._nodes is None else self._nodes.size_bytes
-        if not self._is_log or size_bytes <= self._warned_bytes:
+        """Raise `ForestFull` if a log has more nodes than memory can hold; log a warning before that."""
+        nodes, filled = self._nodes, self._filled
+        if nodes is None or not self._is_log or filled <= self._warned_filled:
             return
-        if size_bytes > self._memory_bytes:
-            raise ForestFull.of(self._index.name, memory_bytes=self._memory_bytes)
-        self._warned_bytes = self._memory_bytes
+        if filled > 1:
+            is_small = nodes.size_bytes > self._memory_bytes
+            raise ForestFull.of(self._index.name, memory_bytes=self._memory_bytes if is_small else None)
+        self._warned_filled = 1.0
         log.warning(
-            "the nodes of the forest %r use %s of the %s bytes of memory allowed for them; beyond that, "
-            "articles are refused: raise memory_bytes, or rebuild the forest with the lookup `search`",
+            "the forest %r has %s nodes in %s bytes of memory, and may have %s nodes in %s bytes; then "
+            "articles are refused: raise memory_bytes, if that is the limit, or rebuild the forest with the "
+            "lookup `search`",
             self._index.name,
-            f"{size_bytes:,}",
-            f"{self._memory_bytes:,}",
+            *(
+                f"{each:,}"
+                for each in (len(nodes), nodes.size_bytes, self.relation.most_nodes, self._memory_bytes)
+            ),
         )
+
+    @property
+    def _filled(self) -> float:
+        if self._nodes is None:
+            return 0.0
+        memory, most_nodes = self._nodes.size_bytes / max(1, self._memory_bytes), self.relation.most_nodes
+        return max(memory, len(self._nodes) / most_nodes)
 
     def _give_up_memory_if_full(self) -> None:
         """If the nodes take too much memory, drop them and search for nodes instead."""
-        if not self._is_log and self._nodes is not None and self._nodes.size_bytes > self._memory_bytes:
+        if not self._is_log and self._filled > 1:
             # Refresh first, so that a search finds the dropped nodes.
             self._refresh()
             self._nodes = None

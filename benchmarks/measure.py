@@ -22,7 +22,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Aging, Nodes, Store, begin
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.costs import Deciding, PerText
+from esdedup.plan.costs import PerNodes, PerText
 from esdedup.plan.model import BATCH
 from tests import sample
 from tests.support.assign import assign
@@ -53,6 +53,9 @@ class Sizes:
     stored_hashes: int = 20_000
     stored_articles: int = 12_000
     stored_roots: int = 500_000
+    # The numbers of nodes and of shards with which forests are searched.
+    searched_nodes: Sequence[int] = (20_000, 160_000)
+    searched_shards: Sequence[int] = (1, 3)
     # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind, and checks
     # every 30 seconds for such replicas. Merges then drop the source, which is half of a node's bytes.
     kept_for_recovery_s: float = 35.0
@@ -129,7 +132,7 @@ def _per_text(lengths: Sequence[float], us: Sequence[float]) -> PerText:
     return PerText(us_a_text=float(first), us_a_character=float(slope))
 
 
-def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
+def _deciding(profile: Profile, sizes: Sizes) -> PerNodes:
     """Assign batches of copies, near copies and new articles at growing sizes, in memory."""
     random = np.random.default_rng(1)
     held = Held.random(profile, sizes.nodes[-1], random)
@@ -144,7 +147,7 @@ def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
     slope, first = np.polyfit(np.log2(np.array(sizes.nodes) / sizes.nodes[0]), us, 1)
     if slope < 0:
         slope, first = 0.0, float(np.mean(us))
-    return Deciding(
+    return PerNodes(
         us_at_first=float(first),
         first_nodes=sizes.nodes[0],
         us_a_doubling=float(slope),

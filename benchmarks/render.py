@@ -14,96 +14,74 @@ from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.plan.costs import SHIPPED, shipped
-from esdedup.plan.figures import figures
-from esdedup.plan.model import CapacityPlan, Workload, plan
+from esdedup.plan.model import CapacityPlan, Workload, short
 
 _ARTICLES_A_DAY = (1e6, 1e7, 1e8)
 _DAYS = (30, 365)
-_GB = 1e9
 
 
-def capacity() -> Iterator[str]:
-    """Yield the lines of the tables, as Markdown."""
+# The columns of tables of plans: their headings, and the figures.
+_COLUMNS = {
+    "owner's memory, GB": "owner_memory_gb",
+    "shards": "forest_shards",
+    "disk, GB": "disk_gb",
+    "data nodes": "data_nodes",
+    "their cores for dedup": "server_cores_peak",
+    "articles/s at the peak": "peak_articles_a_second",
+    "articles/s of the owner": "owner_articles_a_second",
+}
+_FEW_COLUMNS = (
+    "owner's memory, GB",
+    "data nodes",
+    "articles/s at the peak",
+    "articles/s of the owner",
+)
+
+
+def _planned(workload: Workload) -> CapacityPlan:
     held = shipped()
-    costs = held.of(VERIFIED, name=SHIPPED)
-    plans = [
-        plan(Workload(articles_a_day=articles, retention_days=days), VERIFIED, costs, held.learned)
-        for articles, days in itertools.product(_ARTICLES_A_DAY, _DAYS)
-    ]
-    usual = Workload()
+    return CapacityPlan(workload, VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
+
+
+def _capacity(columns: Iterable[str]) -> Iterator[str]:
+    """Yield a table of plans, with a row for each number of articles a day and retention."""
+    columns = list(columns)
+    yield _row(["articles a day", "kept, days", "nodes", "which are", *columns])
+    yield "|" + "---|" * (4 + len(columns))
+    for articles, days in itertools.product(_ARTICLES_A_DAY, _DAYS):
+        found = _planned(Workload(articles_a_day=articles, retention_days=days))
+        where = "in memory" if found.searching is None else "searched for"
+        cells = [found.figures[_COLUMNS[each]].number for each in columns]
+        yield _row([short(articles), f"{days}", found.figures["nodes"].number, where, *cells])
+
+
+def _capacity_in_full() -> Iterator[str]:
+    """Yield the assumptions of the plans, and a table with all columns."""
+    usual, held = Workload(), shipped()
     yield (
         f"Calculated for `{VERIFIED.name}`. Of the articles, {usual.reprints:.0%} are reprints; of the "
-        f"reprints, {usual.edited:.0%} are edited. Articles have {usual.mean_length:,.0f} characters, the "
-        f"peak is {usual.peak:g} times the mean, an owner has {usual.owner_bytes / _GB:,.0f} GB, and there "
-        f"are no replicas. Unit costs were measured on {held.measured.machine} ({held.measured.on})."
+        f"reprints, {usual.edited:.0%} are edited. Articles have {usual.mean_length:,.0f} characters, and "
+        f"the peak is {usual.peak:g} times the average. The owner may use {usual.owner_memory_gb:g} GB. "
+        f"Every shard has {usual.replicas} replica. A data node has {usual.data_node_disk_gb:,.0f} GB of "
+        f"disk, {usual.data_node_memory_gb:g} GB of memory and {usual.data_node_cores} cores. Unit costs "
+        f"were measured on {held.measured.machine} ({held.measured.on})."
     )
     yield ""
-    yield "| articles a day | retention, days | nodes | forests | reason for this number of forests |"
-    yield "|---|---|---|---|---|"
-    for each in plans:
-        yield _capacity_row(each, f"{_short(each.load.nodes)}", f"{each.forests:,}", each.why)
-    yield ""
-    yield (
-        "| articles a day | retention, days | GB of each owner | peak GB | cores of owners | "
-        "cores to fingerprint |"
-    )
-    yield "|---|---|---|---|---|---|"
-    for each in plans:
-        memory = each.memory_each
-        yield _capacity_row(
-            each,
-            _short(memory.held / _GB),
-            _short(memory.peak / _GB),
-            _short(each.peak_a_second * each.owner_us / 1e6),
-            _short(each.peak_a_second * each.fingerprint_us / 1e6),
-        )
-    yield ""
-    yield (
-        "| articles a day | retention, days | GB of forests | GB added to articles | shards of articles | "
-        "articles a second | requests a second |"
-    )
-    yield "|---|---|---|---|---|---|---|"
-    for each in plans:
-        shown = {figure.name: figure.value for figure in figures(each)}
-        yield _capacity_row(
-            each,
-            _short(shown["forest_gb"]),
-            _short(shown["articles_gb"]),
-            f"{shown['article_shards']:,}",
-            _short(each.peak_a_second),
-            _short(shown["requests_a_second"]),
-        )
+    yield from _capacity(_COLUMNS)
 
 
 def _plan_in_short() -> Iterator[str]:
     """Yield the needs of a typical workload, as `esdedup plan` calculates them."""
-    held = shipped()
-    found = plan(Workload(), VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
-    shown = {figure.name: figure.value for figure in figures(found)}
     needs = {
-        "processes that decide which story an article belongs to": (found.forests,),
-        "memory of that process, GB": (found.memory_each.held / _GB,),
-        "disk of the forest, including deleted documents, GB": (shown["forest_deleted_gb"],),
-        "disk of the fields that are added to articles, GB": (shown["articles_gb"],),
-        "articles a second at the peak of this stream": (found.peak_a_second,),
-        "maximum articles a second with one such process": (found.owner_a_second,),
+        "memory of the process that decides which story an article belongs to, GB": "owner_memory_gb",
+        "disk of the forest, including deleted documents, GB": "forest_gb",
+        "disk of the fields that are added to articles, GB": "articles_gb",
+        "articles a second at the peak of this stream": "peak_articles_a_second",
+        "maximum articles a second with that process": "owner_articles_a_second",
     }
+    found = _planned(Workload())
     yield from ("| a million articles a day, kept for 30 days | |", "|---|---|")
-    yield from (_row([name, ", ".join(map(_short, values))]) for name, values in needs.items())
-
-
-def _capacity_row(each: CapacityPlan, *cells: str) -> str:
-    workload = each.workload
-    named = (_short(workload.articles_a_day), f"{workload.retention_days:g}", *cells)
-    return f"| {' | '.join(named)} |"
-
-
-def _short(value: float) -> str:
-    """Format a number with three significant digits."""
-    for limit, name in ((1e9, " billion"), (1e6, " million")):
-        if value >= limit:
-            return f"{value / limit:.3g}{name}"
-    return f"{value:.2g}" if value < 10 else f"{round(value, 3 - len(str(int(value)))):,.0f}"
+    yield from (_row([title, found.figures[name].number]) for title, name in needs.items())
 
 
 Results = Mapping[str, Result]
@@ -332,7 +310,8 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "excerpts-summary": lambda kept: _by_set(_rows(kept, "excerpts-summary"), ["what"], ["share", "of"]),
     "resemblance": lambda kept: _by_set(_rows(kept, "resemblance"), ["resemblance"], ["precision / recall"]),
     "cost": _cost,
-    "capacity": lambda _: capacity(),
+    "capacity": lambda _: _capacity_in_full(),
+    "capacity-in-short": lambda _: _capacity(_FEW_COLUMNS),
     "plan-in-short": lambda _: _plan_in_short(),
     "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
     "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),

@@ -6,12 +6,14 @@ Measurements in Elasticsearch use temporary indices.
 import contextlib
 import dataclasses
 import functools
+import itertools
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -30,13 +32,15 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Stored, StoredHash
 from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile
+from esdedup.forest import begin, decide
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
     SHIPPED,
     CostsFile,
-    Deciding,
     LearnedCosts,
     Measured,
+    PerNodes,
+    Searching,
     ServerCosts,
     ServerWork,
     UnitCosts,
@@ -57,15 +61,15 @@ _MERGE_TIMEOUT_S = 1_800
 _REFRESHES = 9
 
 
-def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes: Sizes) -> ServerCosts:
+def measure_server(profile: Profile, deciding: PerNodes, connect: Connect, sizes: Sizes) -> ServerCosts:
     """Measure the costs that need a server; `deciding` was measured in memory on this machine."""
-    with connect() as client, _indices(client) as (forest, hashes, articles, plain, warm, roots):
-        us, server_us, arrivals_a_second, requests, node_count = in_new_process(
-            _assigning, connect, forest, profile, sizes
-        )
+    with connect() as client, _indices(client) as (forest, searched, hashes, articles, plain, warm, roots):
+        nodes, batches = sizes.stored_nodes, sizes.stored_batches
+        spent = in_new_process(_assigning, connect, forest, profile, nodes, batches, None)
+        found = _searched(client, connect, searched, profile, sizes)
         _write_hashes(client, hashes, profile, sizes.stored_hashes)
         with translated("measure"):
-            client.indices.flush(index=[forest, hashes])
+            client.indices.flush(index=[forest, searched, hashes])
         written_s = time.monotonic()
         with Dedup(client, profile=profile, forest=f"{forest}-of-articles") as dedup:
             dedup.setup(articles)
@@ -80,14 +84,16 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
         refresh_us, heap_bytes = _of_roots(client, roots, sizes.stored_roots)
         time.sleep(max(0.0, written_s + sizes.kept_for_recovery_s - time.monotonic()))
         return ServerCosts(
-            node_bytes=bytes_of(client, forest) / node_count,
+            node_bytes=bytes_of(client, forest) / spent.nodes,
             page_bytes=bytes_of(client, hashes) / sizes.stored_hashes,
             article_bytes=max(0.0, article_bytes - plain_bytes),
-            us_a_commit=max(0.0, us - deciding.us(sizes.stored_nodes)),
-            arrivals_a_second=arrivals_a_second,
-            requests_a_batch=requests,
+            us_a_commit=max(0.0, spent.owner_us - deciding.us(sizes.stored_nodes)),
+            requests_a_batch=spent.requests,
+            searching=searching_of(
+                found, cores=os.cpu_count() or 1, node_bytes=bytes_of(client, searched) / found[-1].nodes
+            ),
             work=ServerWork(
-                us_an_arrival=server_us,
+                us_an_arrival=spent.server_us,
                 us_an_article=max(0.0, article_us - plain_us),
                 refresh_us_a_root=refresh_us,
                 heap_bytes_a_root=heap_bytes,
@@ -102,7 +108,8 @@ def measure_server(profile: Profile, deciding: Deciding, connect: Connect, sizes
 def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
     """Yield names for indices; delete the indices at the end."""
     prefix = f"esdedup-plan-{uuid.uuid4().hex[:12]}"
-    names = [f"{prefix}-{each}" for each in ("forest", "pages", "articles", "plain", "warm", "roots")]
+    kinds = ("forest", "searched", "pages", "articles", "plain", "warm", "roots")
+    names = [f"{prefix}-{kind}" for kind in kinds]
     try:
         yield names
     finally:
@@ -111,41 +118,109 @@ def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
         )
 
 
-def _assigning(
-    connect: Connect, name: str, profile: Profile, sizes: Sizes
-) -> tuple[float, float, float, float, int]:
-    """Assign batches, including the writes to Elasticsearch.
+class _Spent(NamedTuple):
+    """The costs of batches: microseconds per arrival, and requests per batch."""
 
-    Returns:
-        Microseconds of processor time per arrival, of this process and of the server; arrivals per second;
-        requests per batch; and the number of nodes.
-    """
+    owner_us: float
+    server_us: float
+    elapsed_us: float
+    requests: float
+    # The number of nodes afterwards.
+    nodes: int
+
+
+def _assigning(
+    connect: Connect, name: str, profile: Profile, nodes: int, batches: int, shards: int | None
+) -> _Spent:
+    """Assign batches, with all writes, to a forest of some nodes; with `shards`, nodes are searched for."""
     random = np.random.default_rng(3)
-    held = Held.random(profile, sizes.stored_nodes, random)
-    # Nodes are in memory from the beginning.
-    with (
-        connect() as client,
-        ElasticStore(client, forest=name, profile=profile, aging=AGING, memory_bytes=_ALL_MEMORY) as store,
-    ):
-        for at in range(0, len(held), _FILLED_AT_ONCE):
-            assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, len(held))), now_ms=NOW_MS)
-        batches = [
-            held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
-        ]
-        with _counted(client) as counted:
-            # Read the server's clock before the other clocks, because reading it takes a second.
-            server_s = server.processor_s(client)
-            wall_s, processor_s = time.perf_counter(), time.process_time()
-            for batch in batches:
-                assign(store, batch, now_ms=NOW_MS)
-            wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+    held = Held.random(profile, nodes, random)
+    how: dict[str, Any] = {"forest": name, "profile": profile, "aging": AGING}
+    if shards is not None:
+        how |= {"lookup": "search", "forest_shards": shards}
+    with connect() as client:
+        with ElasticStore(client, **how, memory_bytes=_ALL_MEMORY) as store:
+            for at in range(0, nodes, _FILLED_AT_ONCE):
+                assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, nodes)), now_ms=NOW_MS)
         client.indices.forcemerge(index=name, max_num_segments=10)
-        server_s = server.processor_s(client) - server_s
-        node_count = store.contents().nodes
-    arrivals = BATCH * len(batches)
-    requests = counted.call_count / len(batches)
-    us = processor_s / arrivals * 1e6, server_s / arrivals * 1e6
-    return *us, arrivals / wall_s, requests, node_count
+        # Nodes are in memory from the beginning, or never.
+        with ElasticStore(client, **how, memory_bytes=0 if shards else _ALL_MEMORY) as store:
+            arrivals = [held.arrivals_after(held.batch(BATCH, random), number) for number in range(batches)]
+            with _counted(client) as counted:
+                # Read the server's clock before the other clocks, because reading it takes a second.
+                server_s = server.processor_s(client)
+                wall_s, processor_s = time.perf_counter(), time.process_time()
+                for batch in arrivals:
+                    begin(store)
+                    # Like an owner, write a batch during the next one.
+                    written = decide(store, batch, now_ms=NOW_MS).written
+                written.result()
+                wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+            client.indices.forcemerge(index=name, max_num_segments=10)
+            server_s = server.processor_s(client) - server_s
+            node_count = store.contents().nodes
+    us = 1e6 / (BATCH * batches)
+    return _Spent(processor_s * us, server_s * us, wall_s * us, counted.call_count / batches, node_count)
+
+
+class Searched(NamedTuple):
+    """The costs of arrivals in a forest whose nodes are searched for."""
+
+    shards: int
+    nodes: int
+    # Microseconds per arrival: Elasticsearch's processor time, and the elapsed time in the owner.
+    server_us: float
+    elapsed_us: float
+    # Requests per batch.
+    requests: float
+
+
+def _searched(
+    client: Elasticsearch, connect: Connect, name: str, profile: Profile, sizes: Sizes
+) -> list[Searched]:
+    """Assign batches in forests of several sizes and numbers of shards; the last of these remains."""
+    found = list[Searched]()
+    chosen = list(itertools.product(sorted(sizes.searched_shards, reverse=True), sizes.searched_nodes))
+    # The first measurement is always slower, so its result is dropped.
+    for shards, nodes in [chosen[0], *chosen]:
+        client.options(ignore_status=404).indices.delete(index=name)
+        spent = in_new_process(_assigning, connect, name, profile, nodes, sizes.stored_batches, shards)
+        found.append(Searched(shards, spent.nodes, spent.server_us, spent.elapsed_us, spent.requests))
+    return found[1:]
+
+
+def searching_of(found: Sequence[Searched], *, cores: int, node_bytes: float) -> Searching:
+    """Fit the costs of searching by least squares; no coefficient is negative.
+
+    The searches take the processor time that grows with the number of shards; `cores` shards are searched at
+    once. The rest of the elapsed time does not depend on shards.
+    """
+    shards = np.array([each.shards for each in found], float)
+    doublings = np.log2([each.nodes / each.shards for each in found])
+    doublings -= (least := float(doublings.min()))
+    server_us = np.array([each.server_us for each in found])
+    columns = np.stack([np.ones_like(shards), shards, shards * doublings], axis=1)
+    fixed_us, first_us, doubling_us = np.linalg.lstsq(columns, server_us, rcond=None)[0].tolist()
+    if doubling_us < 0:
+        doubling_us = 0.0
+        fixed_us, first_us = np.linalg.lstsq(columns[:, :2], server_us, rcond=None)[0].tolist()
+    first_us = max(0.0, first_us)
+    search_us = shards * (first_us + doubling_us * doublings)
+    elapsed_us = [each.elapsed_us for each in found] - search_us / np.minimum(shards, cores)
+    return Searching(
+        node_bytes=node_bytes,
+        shard=PerNodes(
+            us_at_first=first_us,
+            first_nodes=round(2**least),
+            us_a_doubling=doubling_us,
+            measured_nodes=max(each.nodes for each in found),
+        ),
+        server_us=max(0.0, fixed_us),
+        elapsed_us=max(0.0, float(elapsed_us.mean())),
+        requests_a_batch=max(each.requests for each in found),
+        measured_shards=max(each.shards for each in found),
+        measured_cores=cores,
+    )
 
 
 @contextlib.contextmanager
@@ -275,7 +350,7 @@ def unit_costs(run: Run) -> Sequence[Cost]:
             costs = measure(profile, connecting, sizes)
             found += [
                 Cost(table=_TABLE, profile=profile.name, cost=cost, value=value)
-                for cost, value in _flat(costs.model_dump(exclude={"profile", "layout"}))
+                for cost, value in _flat(costs.model_dump(exclude={"profile", "layout"}, exclude_none=True))
             ]
     return found
 
@@ -342,6 +417,7 @@ def _scaled(sizes: Sizes, run: Run) -> Sizes:
     return dataclasses.replace(
         sizes,
         nodes=[run.size(each) for each in sizes.nodes],
+        searched_nodes=[run.size(each) for each in sizes.searched_nodes],
         opened_nodes=(run.size(sizes.opened_nodes[0]), run.size(sizes.opened_nodes[1])),
         **counts,
     )

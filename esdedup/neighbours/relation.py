@@ -45,9 +45,8 @@ class Relation:
         """The dtype of signatures, whose bytes are the same on every machine."""
         self.counts_leaves = agreement is None
         """Whether a text near several roots joins the root with the most leaves, not the nearest root."""
-        # The crate numbers all keys with 32 bits (`index.rs`); this leaves room for a batch.
         self.most_nodes = 2**32 // (2 if agreement is None else REPRESENTATIVES + 1) - 2**17
-        """The most nodes that can be in memory."""
+        """The most nodes in memory, whose keys `index.rs` numbers with 32 bits, without room for a batch."""
         self.core = _core.Relation(max_distance_bits, agreement)
         """The crate's relation."""
 

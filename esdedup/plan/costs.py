@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from importlib import resources
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import pydantic
 
@@ -16,9 +16,10 @@ SHIPPED = "unit_costs.json"
 
 _Cost = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 _Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+_Count = Annotated[int, pydantic.Field(gt=0)]
 
 
-class _Model(pydantic.BaseModel, frozen=True, extra="forbid"):
+class _Model(pydantic.BaseModel, frozen=True):
     pass
 
 
@@ -43,19 +44,41 @@ class PerText(_Model, frozen=True):
         return self.us_a_text + characters * self.us_a_character
 
 
-class Deciding(_Model, frozen=True):
-    """Processor time to assign an arrival; linear in the logarithm of the number of nodes in memory."""
+class PerNodes(_Model, frozen=True):
+    """Processor time of an arrival; linear in the logarithm of the number of nodes."""
 
     us_at_first: _Cost
-    first_nodes: Annotated[int, pydantic.Field(gt=0)]
+    first_nodes: _Count
     # The time added by each doubling of the number of nodes.
     us_a_doubling: _Cost
     # The largest number of nodes measured.
-    measured_nodes: Annotated[int, pydantic.Field(gt=0)]
+    measured_nodes: _Count
 
-    def us(self, nodes: int) -> float:
+    def us(self, nodes: float) -> float:
         """Return the microseconds for an arrival among this many nodes."""
-        return self.us_at_first + self.us_a_doubling * max(0.0, math.log2(max(1, nodes) / self.first_nodes))
+        return self.us_at_first + self.us_a_doubling * math.log2(max(1.0, nodes / self.first_nodes))
+
+
+class Searching(_Model, frozen=True):
+    """The costs of a forest whose nodes are searched for in Elasticsearch."""
+
+    # Bytes on disk of a node, in an index that was merged to one segment.
+    node_bytes: _Positive
+    # Elasticsearch's processor time to search in one shard, by the number of nodes in the shard.
+    shard: PerNodes
+    # Elasticsearch's processor time for an arrival, and the owner's elapsed time, without these searches.
+    server_us: _Cost
+    elapsed_us: _Cost
+    requests_a_batch: _Positive
+    # The largest number of shards, and the number of cores, in the measurement.
+    measured_shards: _Count
+    measured_cores: _Count
+    # None if measured together with the other costs.
+    measured: Measured | None = None
+
+    def searches_us(self, nodes: float, *, shards: int, cores: int = 1) -> float:
+        """Return the microseconds to search in all shards, as many at once as there are cores."""
+        return self.shard.us(nodes / shards) * shards / min(shards, cores)
 
 
 class ServerWork(_Model, frozen=True):
@@ -84,12 +107,10 @@ class ServerCosts(_Model, frozen=True):
     article_bytes: _Cost
     # The owner's processor time per arrival, excluding the assignment in memory.
     us_a_commit: _Cost
-    # The rate of an owner that waits for the server after each batch of 1,000.
-    arrivals_a_second: _Positive
     # Requests to the forest for each batch of 1,000 arrivals.
     requests_a_batch: _Positive
-    # None in files from earlier versions.
-    work: ServerWork | None = None
+    work: ServerWork
+    searching: Searching
 
 
 def costs_key(profile: Profile) -> str:
@@ -113,7 +134,7 @@ class UnitCosts(_Model, frozen=True):
     without_boilerplate: PerText
     # Finding and learning boilerplate, in the owner of the forest.
     omitting: PerText
-    deciding: Deciding
+    deciding: PerNodes
     # The owner's memory per node, including the node's document, excluding the table of content hashes.
     node_bytes: _Positive
     # Peak memory of a process that fingerprints and assigns batches of 1,000, excluding its nodes.
@@ -122,6 +143,17 @@ class UnitCosts(_Model, frozen=True):
     opening_bytes: _Cost
     opening_bytes_a_node: _Cost
     server: ServerCosts
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _complete(cls, values: Any) -> Any:
+        """Add the package's costs of a profile to a file of an earlier version, which lacks some."""
+        server = values.get("server") if isinstance(values, dict) else None
+        if not isinstance(server, dict) or {"work", "searching"} <= server.keys():
+            return values
+        usual = next((each.server for each in shipped().costs if each.profile == values.get("profile")), None)
+        added = {} if usual is None else {"work": usual.work, "searching": usual.searching}
+        return values | {"server": added | server}
 
 
 class LearnedCosts(_Model, frozen=True):

@@ -1,220 +1,277 @@
-"""Computes the resources for a stream of articles from its workload and from unit costs. Pure."""
+"""Calculates the forest, the cluster and the owner for a stream of articles from unit costs. Pure."""
 
-import bisect
-import dataclasses
 import math
-from typing import Literal
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
+from pydantic import Field
+
+from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import REPRESENTATIVES
+from esdedup.ingest.settings import Naming, SettingGroup
+from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import LearnedCosts, UnitCosts
 
 MOST_BUSY = 0.7
-"""The maximum share of time that an owner is busy at the peak, so that it can catch up after a restart."""
+"""The maximum share of time that the owner and Elasticsearch are busy at the peak, so they can catch up."""
 
-SHARD_BYTES = 50 * 10**9
+SHARD_GB = 50
 """The largest shard that Elastic recommends; this is not a hard limit."""
 
 BATCH = 1_000
 """The number of arrivals in a full batch."""
 
 _DAY_S = 86_400
+_GB = 1e9
 # `seen` is rounded up to the hour, and expired nodes are deleted once an hour.
 _LATE_DAYS = 2 / 24
 # The memory of a content hash that created no node: 20 bytes, and its share of a hash table.
 _EXTRA_HASH_BYTES = 29
-# The maximum number of representatives that the index in memory can address, and half of it is that of rows.
-_MOST_KEYS = 2**32 - 1
 # By default, Lucene merges a segment once this share of it is deleted.
 _MOST_DELETED = 0.2
-# A plan with more forests than this is a mistake, and would take a long time to compute.
-_MOST_FORESTS = 100_000
-
-Why = Literal["one owner is enough", "assignments per second", "memory of an owner", "rows in memory"]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Workload:
-    """A stream of articles; raises `SettingError` if a number is out of range."""
-
-    articles_a_day: float = 1e6
-    # The share of the articles that reprint an earlier article within the retention.
-    reprints: float = 0.3
-    # The share of the reprints whose text was edited; they create a node. The other reprints create a
-    # content hash if boilerplate is learned, since boilerplate differs between sites, and nothing otherwise.
-    edited: float = 0.7
-    retention_days: float = 30.0
-    # In characters of visible text.
-    mean_length: float = 3_000.0
-    # The ratio of the peak rate to the mean rate.
-    peak: float = 3.0
-    # The memory that an owner may use.
-    owner_bytes: float = 64e9
-
-    def __post_init__(self) -> None:
-        for name in ("articles_a_day", "retention_days", "mean_length", "owner_bytes"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be greater than 0")
-        for name in ("reprints", "edited"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
-        if not 1 <= self.peak < math.inf:
-            raise SettingError(f"peak is {self.peak}; it must be at least 1")
+# By default, Elasticsearch moves no more shards to a disk that is fuller than this.
+_MOST_FULL = 0.85
+# Lucene's limit on the documents of a shard.
+_MOST_DOCUMENTS = 2**31
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ForestLoad:
-    """The load of one forest, or of all forests together, at the end of the first retention period."""
+class Workload(SettingGroup):
+    """A stream of articles, and the machines for it."""
 
-    articles_a_second: float
-    nodes: int
-    # Content hashes that created no node.
-    hashes: int
+    articles_a_day: Annotated[float, Naming(heading="Articles")] = Field(default=1e6, ge=1, le=1e12)
+    """Number of articles that arrive per day."""
+    reprints: float = Field(default=0.3, ge=0, le=1)
+    """Share of articles that reprint an earlier one within the retention."""
+    # The other reprints create a content hash if boilerplate is learned, since it differs between sites.
+    edited: float = Field(default=0.7, ge=0, le=1)
+    """Share of reprints that change the text; each such reprint creates a node."""
+    retention_days: float = Field(default=30, ge=0.01, le=1e5)
+    """For how many days after its last article a cluster accepts more articles."""
+    mean_length: float = Field(default=3_000, ge=1, le=1e7)
+    """Average length of an article in characters."""
+    article_bytes: float = Field(default=0, ge=0, le=1e9)
+    """Average size of an article in its index, without dedup and replicas; 0 plans only what dedup adds."""
+    peak: float = Field(default=3, ge=1, le=1e6)
+    """Ratio of the peak rate of articles to the average rate."""
+    owner_memory_gb: Annotated[float, Naming(heading="Machines")] = Field(default=64, ge=0.001, le=1e6)
+    """Memory that the owner of the forest may use."""
+    replicas: int = Field(default=1, ge=0, le=10)
+    """Number of further copies of every shard."""
+    data_node_disk_gb: float = Field(default=1_920, ge=1, le=1e6)
+    """Disk of a data node of Elasticsearch."""
+    data_node_memory_gb: float = Field(default=64, ge=1, le=1e6)
+    """Memory of a data node; half of it is assumed to cache files."""
+    data_node_cores: int = Field(default=8, ge=1, le=1_024)
+    """Cores of a data node."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OwnerMemory:
-    """The memory of the owner of one forest, in bytes."""
+class Figure(NamedTuple):
+    """A calculated number, and the basis of its calculation."""
 
-    process: float
-    learned: float
-    nodes: float
-    # Content hashes that created no node.
-    hashes: float
-    # Temporary memory while the owner opens the forest.
-    passing: float
+    # A name for JSON, and a title for people.
+    name: str
+    title: str
+    value: float
+    unit: str
+    basis: str
+    # Whether its costs were measured with fewer nodes, articles, roots, shards or cores.
+    is_extrapolated: bool = False
 
     @property
-    def held(self) -> float:
-        """Permanent memory; the setting `memory_bytes` limits nodes and content hashes only."""
-        return self.process + self.learned + self.nodes + self.hashes
-
-    @property
-    def peak(self) -> float:
-        """Peak memory."""
-        return self.held + self.passing
+    def number(self) -> str:
+        """The value with three significant digits, marked if it is extrapolated."""
+        return f"{'≈ ' if self.is_extrapolated else ''}{short(self.value)}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+def short(value: float) -> str:
+    """Format a number with at most three significant digits."""
+    for limit, name in ((1e9, " billion"), (1e6, " million")):
+        if value >= limit:
+            return f"{value / limit:.3g}{name}"
+    return f"{value:.2g}" if value < 10 else f"{round(value, 3 - len(str(int(value)))):,.0f}"
+
+
 class CapacityPlan:
-    """The resources for a workload that is divided equally between `forests`."""
+    """The figures of a workload; raises `SettingError` if it is too large, or the owner's memory too small.
 
-    workload: Workload
-    profile: Profile
-    costs: UnitCosts
-    # The memory and disk space that learned boilerplate uses at most.
-    learned: LearnedCosts
-    forests: int = 1
-    # Why more than one forest is needed.
-    why: Why = "one owner is enough"
+    One forest has all nodes: in the memory of its owner if they fit, otherwise they are searched for.
+    """
 
-    @property
-    def load(self) -> ForestLoad:
-        """The load of all forests together."""
-        return self._load_of(1)
+    def __init__(self, workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> None:
+        """Calculate all figures; `learned` is the most that learned boilerplate takes."""
+        self.workload = workload
+        self.profile = profile
+        self.costs = costs
+        # All figures by name, and the names of those of each part of the plan.
+        self.figures: dict[str, Figure] = {}
+        self.parts: dict[str, list[str]] = {}
+        self._learned = (0.0, 0.0) if profile.keep_boilerplate else (learned.memory_bytes, learned.disk_bytes)
+        self._add("articles", self._stream())
+        # The most memory of an owner: without nodes, and for each node with its share of content hashes.
+        self._fixed_bytes = costs.process_bytes + costs.opening_bytes + self._learned[0]
+        self._held_a_node = costs.node_bytes + _EXTRA_HASH_BYTES * self["pages"] / max(1, self["nodes"])
+        self._bytes_a_node = self._held_a_node + costs.opening_bytes_a_node
+        free_bytes = workload.owner_memory_gb * _GB - self._fixed_bytes
+        if free_bytes < 0:
+            least = short(self._fixed_bytes / _GB)
+            raise SettingError(f"the owner needs {least} GB without any node; allow it more memory")
+        self._most_nodes = relation_of(profile).most_nodes
+        self._most_in_memory = min(self._most_nodes, free_bytes / self._bytes_a_node)
+        # The costs of searching for nodes; None if all nodes are in memory.
+        self.searching = costs.server.searching if self["nodes"] > self._most_in_memory else None
+        self._add("Elasticsearch", self._disk())
+        self._add("Elasticsearch", self._load())
+        self._add("owner", self._owner())
 
-    @property
-    def load_each(self) -> ForestLoad:
-        """The load of each forest."""
-        return self._load_of(self.forests)
+    def __getitem__(self, name: str) -> float:
+        """Return the value of a figure."""
+        return self.figures[name].value
 
-    @property
-    def memory_each(self) -> OwnerMemory:
-        """The memory of each owner."""
-        load, costs = self.load_each, self.costs
-        return OwnerMemory(
-            process=costs.process_bytes,
-            learned=0.0 if self.profile.keep_boilerplate else self.learned.memory_bytes,
-            nodes=load.nodes * costs.node_bytes,
-            hashes=load.hashes * _EXTRA_HASH_BYTES,
-            passing=costs.opening_bytes + load.nodes * costs.opening_bytes_a_node,
+    def _add(self, part: str, figures: Iterator[Figure]) -> None:
+        # Later figures are calculated from earlier ones.
+        for each in figures:
+            self.figures[each.name] = each
+            self.parts.setdefault(part, []).append(each.name)
+
+    def _stream(self) -> Iterator[Figure]:
+        workload = self.workload
+        mean, days = workload.articles_a_day / _DAY_S, workload.retention_days + _LATE_DAYS
+        copies = workload.articles_a_day * workload.reprints * (1 - workload.edited)
+        yield Figure("articles_a_second", "articles, on average", mean, "/s", "articles a day")
+        basis = f"{workload.peak:g} times the average"
+        yield Figure("peak_articles_a_second", "articles, at the peak", mean * workload.peak, "/s", basis)
+        nodes = math.ceil((workload.articles_a_day - copies) * days)
+        yield Figure("nodes", "nodes", nodes, "", "articles within the retention except unchanged reprints")
+        hashes = 0 if self.profile.keep_boilerplate else math.ceil(copies * days)
+        yield Figure("pages", "content hashes", hashes, "", "unchanged reprints, which create no node")
+        if nodes + hashes > MAX_SHARDS * _MOST_DOCUMENTS:
+            raise SettingError(f"{short(nodes)} nodes are too many for an index: this workload is too large")
+
+    def _disk(self) -> Iterator[Figure]:
+        workload, server, searching = self.workload, self.costs.server, self.searching
+        node_bytes = server.node_bytes if searching is None else searching.node_bytes
+        merged_bytes = self["nodes"] * node_bytes + self["pages"] * server.page_bytes + self._learned[1]
+        forest_gb, shards = merged_bytes / (1 - _MOST_DELETED) / _GB, 1
+        is_far = self["nodes"] > server.work.measured_nodes
+        if searching is not None:
+            shards = min(MAX_SHARDS, math.ceil(forest_gb / SHARD_GB))
+            is_far = self["nodes"] > searching.shard.measured_nodes or shards > searching.measured_shards
+        basis = f"{node_bytes:,.0f} bytes per node; a fifth of the index are deleted documents"
+        yield Figure("forest_gb", "forest", forest_gb, " GB", basis, is_far)
+        basis = "which is only read when the forest is opened"
+        if searching is not None:
+            basis = f"{short(forest_gb / shards)} GB each; Elastic recommends up to {SHARD_GB}"
+        yield Figure("forest_shards", "shards of the forest", shards, "", basis, bool(searching and is_far))
+        articles = workload.articles_a_day * workload.retention_days
+        articles_gb = articles * (server.article_bytes + workload.article_bytes) / _GB
+        are_many = articles > server.work.measured_articles
+        basis = f"{server.article_bytes:,.0f} bytes for dedup, and {workload.article_bytes:,.0f} for the rest"
+        yield Figure("articles_gb", "articles", articles_gb, " GB", basis, are_many)
+        disk_gb, basis = (
+            (forest_gb + articles_gb) * (1 + workload.replicas),
+            "all copies of forest and articles",
         )
+        yield Figure("disk_gb", "disk", disk_gb, " GB", basis, is_far or are_many)
 
-    @property
-    def limit(self) -> Why | None:
-        """The first limit that each owner exceeds; None if there is none."""
-        load, workload = self.load_each, self.workload
-        if load.articles_a_second * workload.peak * self.owner_us > MOST_BUSY * 1e6:
-            return "assignments per second"
-        if self.memory_each.peak > workload.owner_bytes:
-            return "memory of an owner"
-        if load.nodes > _MOST_KEYS // (2 if self.profile.agreement is None else REPRESENTATIVES + 1):
-            return "rows in memory"
-        return None
+    def _load(self) -> Iterator[Figure]:
+        workload, work, searching = self.workload, self.costs.server.work, self.searching
+        peak, written_us, searches_us = self["peak_articles_a_second"], work.us_an_arrival, 0.0
+        requests = 1 + self.costs.server.requests_a_batch
+        if searching is not None:
+            written_us, requests = searching.server_us, 1 + searching.requests_a_batch
+            searches_us = searching.searches_us(self["nodes"], shards=int(self["forest_shards"]))
+        written_us += work.us_an_article
+        cores = peak * (searches_us + written_us * (1 + workload.replicas)) / 1e6
+        is_far = self.figures["disk_gb"].is_extrapolated
+        basis = f"{written_us:,.0f} µs to write an article and its node, {searches_us:,.0f} to search"
+        yield Figure("server_cores_peak", "cores for dedup, at the peak", cores, "", basis, is_far)
+        by_disk = self["disk_gb"] / (_MOST_FULL * workload.data_node_disk_gb)
+        by_cores = cores / (MOST_BUSY * workload.data_node_cores)
+        # With replicas, a majority must remain if a node fails.
+        least = max(3, 1 + workload.replicas) if workload.replicas else 1
+        data_nodes = max(least, math.ceil(by_disk), math.ceil(by_cores))
+        memory = f"{workload.data_node_memory_gb:,g} GB of memory and {workload.data_node_cores} cores"
+        basis = f"each with {workload.data_node_disk_gb:,g} GB of disk, {memory}"
+        yield Figure("data_nodes", "data nodes", data_nodes, "", basis, is_far and data_nodes > least)
+        basis = f"{requests:.1f} per batch of {BATCH:,}"
+        yield Figure("requests_a_second", "requests, at the peak", peak / BATCH * requests, "/s", basis)
+        roots = workload.articles_a_day * workload.retention_days * (1 - workload.reprints)
+        seconds, are_many = roots * work.refresh_us_a_root / 1e6, roots > work.measured_roots
+        basis = "if all roots are in one shard; with daily indices far less"
+        yield Figure("refresh_s", "time added to a refresh", seconds, " s", basis, are_many)
+        heap_mb, basis = roots * work.heap_bytes_a_root / 1e6, "global ordinals of all roots"
+        yield Figure("heap_mb", "heap for roots", heap_mb, " MB", basis, are_many)
 
-    @property
-    def peak_a_second(self) -> float:
-        """The number of articles per second at the peak."""
-        return self.load.articles_a_second * self.workload.peak
+    def _owner(self) -> Iterator[Figure]:
+        workload, searching = self.workload, self.searching
+        nodes = 0.0 if searching else self["nodes"]
+        held_gb, is_far = nodes * self._held_a_node / _GB, nodes > self.costs.deciding.measured_nodes
+        memory_gb = (self._fixed_bytes + nodes * self._bytes_a_node) / _GB
+        basis = "at most, while it opens the forest"
+        yield Figure("owner_memory_gb", "memory", memory_gb, " GB", basis, is_far)
+        if searching is None:
+            basis = "at least; with less, articles are refused"
+            yield Figure("memory_bytes_mb", "setting memory_bytes", held_gb * 1_000, " MB", basis, is_far)
+            rate, basis = self._rate_in_memory(), f"{MOST_BUSY:.0%} busy, on one core"
+        else:
+            shards, data_nodes = int(self["forest_shards"]), int(self["data_nodes"])
+            cores = data_nodes * workload.data_node_cores
+            searches_us = searching.searches_us(self["nodes"], shards=shards, cores=cores)
+            rate = MOST_BUSY * 1e6 / (self._fingerprint_us() + searching.elapsed_us + searches_us)
+            is_far = self.figures["forest_shards"].is_extrapolated
+            is_far |= min(shards, cores) > searching.measured_cores
+            cache_gb = data_nodes * workload.data_node_memory_gb / 2
+            cached = min(1.0, cache_gb / (self["forest_gb"] * (1 + workload.replicas)))
+            basis = f"{MOST_BUSY:.0%} busy; measured in file caches, which hold {cached:.0%} of this forest"
+        yield Figure("owner_articles_a_second", "articles it can process", rate, "/s", basis, is_far)
 
-    @property
-    def fingerprint_us(self) -> float:
-        """Processor time to fingerprint an article, in microseconds."""
+    def _rate_in_memory(self) -> float:
         costs = self.costs
-        by_length = costs.whole if self.profile.keep_boilerplate else costs.without_boilerplate
-        return by_length.us(self._length)
+        us = self._fingerprint_us() + costs.deciding.us(self["nodes"]) + costs.server.us_a_commit
+        return MOST_BUSY * 1e6 / us
 
-    @property
-    def owner_us(self) -> float:
-        """An owner's processor time per article, including the fingerprint, in microseconds."""
-        costs = self.costs
-        omitting_us = 0.0 if self.profile.keep_boilerplate else costs.omitting.us(self._length)
-        deciding_us = costs.deciding.us(self.load_each.nodes)
-        return self.fingerprint_us + omitting_us + deciding_us + costs.server.us_a_commit
+    def _fingerprint_us(self) -> float:
+        """Return the processor time of a fingerprint, and of finding and learning boilerplate."""
+        costs, length = self.costs, min(self.workload.mean_length, self.profile.max_text_length)
+        if self.profile.keep_boilerplate:
+            return costs.whole.us(length)
+        return costs.without_boilerplate.us(length) + costs.omitting.us(length)
 
-    @property
-    def owner_a_second(self) -> float:
-        """The number of articles per second that an owner can process at the peak."""
-        return MOST_BUSY * 1e6 / self.owner_us
+    def sentences(self) -> Iterator[str]:
+        """Yield the answer: where the nodes are, whether the owner bears the peak, what else is possible."""
+        mean, peak, owner = (self[f"{each}articles_a_second"] for each in ("", "peak_", "owner_"))
+        shards = "1 shard" if self["forest_shards"] == 1 else f"{self['forest_shards']:,.0f} shards"
+        where = "in the memory of its owner" if self.searching is None else f"searched for in {shards}"
+        yield f"One forest of {short(self['nodes'])} nodes, {where}, on {self['data_nodes']:,.0f} data nodes."
+        answer = f"Its owner processes {short(owner)} articles a second"
+        if peak <= owner:
+            yield f"{answer}, more than the peak of {short(peak)}."
+        elif mean <= owner:
+            answer = (
+                f"{answer}, more than the average of {short(mean)}, but less than the peak of {short(peak)}"
+            )
+            yield f"{answer}: at the peak, articles have to wait in a queue."
+        else:
+            yield f"{answer}, less than the average of {short(mean)}: one forest is not enough."
+        if self.searching is not None:
+            yield self._in_memory()
+        if peak > owner:
+            yield (
+                f"{math.ceil(peak / owner):,} forests, each with its owner, bear the peak, but reprints in "
+                "different forests are not found: divide articles only by tenant or language."
+            )
 
-    @property
-    def forest_bytes(self) -> float:
-        """The size of the indices of all forests, merged and without replicas."""
-        load, server = self.load, self.costs.server
-        learned = 0.0 if self.profile.keep_boilerplate else self.learned.disk_bytes
-        return load.nodes * server.node_bytes + load.hashes * server.page_bytes + self.forests * learned
-
-    @property
-    def forest_bytes_unmerged(self) -> float:
-        """The size of the forests' indices with the deleted documents that merges leave behind."""
-        return self.forest_bytes / (1 - _MOST_DELETED)
-
-    @property
-    def _length(self) -> float:
-        return min(self.workload.mean_length, self.profile.max_text_length)
-
-    def _load_of(self, forests: int) -> ForestLoad:
-        articles = self.workload.articles_a_day / forests
-        copies = articles * self.workload.reprints * (1 - self.workload.edited)
+    def _in_memory(self) -> str:
+        """Return what it takes to have all nodes in memory."""
         life_days = self.workload.retention_days + _LATE_DAYS
-        hashes_a_day = 0.0 if self.profile.keep_boilerplate else copies
-        return ForestLoad(
-            articles_a_second=articles / _DAY_S,
-            nodes=math.ceil((articles - copies) * life_days),
-            hashes=math.ceil(hashes_a_day * life_days),
+        days = max(0.0, self._most_in_memory / self["nodes"] * life_days - _LATE_DAYS)
+        fitting = f"; with a retention of {days:.3g} days, {self.workload.owner_memory_gb:g} GB are enough"
+        fitting = f"{fitting if days >= 1 else ''}."
+        if self["nodes"] > self._most_nodes:
+            return f"Memory can hold at most {short(self._most_nodes)} nodes{fitting}"
+        needed_gb = (self._fixed_bytes + self["nodes"] * self._bytes_a_node) / _GB
+        return (
+            f"To have them in memory, the owner needs {short(needed_gb)} GB, and then processes "
+            f"{short(self._rate_in_memory())} articles a second{fitting}"
         )
-
-
-def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> CapacityPlan:
-    """Return the plan for a workload; raises `SettingError` for too little memory or too many forests."""
-    one = CapacityPlan(workload=workload, profile=profile, costs=costs, learned=learned)
-    memory = one.memory_each
-    empty_bytes = memory.process + memory.learned + costs.opening_bytes
-    if workload.owner_bytes < empty_bytes:
-        raise SettingError(
-            f"an owner may use {workload.owner_bytes / 1e9:,.1f} GB, but needs {empty_bytes / 1e9:,.1f} GB "
-            "without any node; allow the owner more"
-        )
-
-    def limit(forests: int) -> Why | None:
-        return dataclasses.replace(one, forests=forests).limit
-
-    numbers = range(1, _MOST_FORESTS + 1)
-    forests = 1 + bisect.bisect_left(numbers, True, key=lambda number: limit(number) is None)
-    why = None if forests == 1 else limit(forests - 1)
-    if forests > _MOST_FORESTS:
-        raise SettingError(
-            f"{forests:,} forests would be needed because of {why}: this workload is too large"
-        )
-    return one if why is None else dataclasses.replace(one, forests=forests, why=why)

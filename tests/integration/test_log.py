@@ -170,7 +170,7 @@ def test_a_forest_beyond_its_memory_limit_refuses_articles(
         assert {each.kind.value for each in arrive(store, range(4_000))} == {"known"}
 
 
-def test_a_forest_beyond_the_nodes_that_memory_can_hold_refuses_articles(
+def test_a_forest_with_the_most_nodes_refuses_articles(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     forest = index_name("forest")

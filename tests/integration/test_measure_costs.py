@@ -26,6 +26,8 @@ FEW = Sizes(
     stored_hashes=500,
     stored_articles=100,
     stored_roots=1_000,
+    searched_nodes=(500, 1_000),
+    searched_shards=(1, 2),
     kept_for_recovery_s=0.0,
 )
 
@@ -46,9 +48,11 @@ def test_costs_are_measured_and_nothing_is_left_behind(
     assert stored.page_bytes < stored.node_bytes
     assert stored.article_bytes > profile.signature_dtype.itemsize
     assert 1 <= stored.requests_a_batch < 5
-    assert stored.arrivals_a_second > 0
-    assert stored.work is not None
     assert stored.work.us_an_arrival > 0
+    assert stored.searching.node_bytes > stored.node_bytes
+    assert stored.searching.searches_us(1_000, shards=2) >= 0
+    assert stored.searching.elapsed_us > 0 < stored.searching.server_us
+    assert stored.searching.measured_shards == 2
     assert 0 < stored.work.heap_bytes_a_root < 1_000
     assert version_of(es).split(".")[0].isdigit()
     assert not es.indices.get(index="esdedup-plan-*", expand_wildcards="all", allow_no_indices=True)

@@ -1,31 +1,33 @@
 """Capacity plans, calculated from simple unit costs."""
 
-import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
+import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from benchmarks.unit_costs import Searched, searching_of
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
     CostsFile,
-    Deciding,
     LearnedCosts,
     Measured,
+    PerNodes,
     PerText,
+    Searching,
     ServerCosts,
     ServerWork,
     UnitCosts,
     costs_key,
     shipped,
 )
-from esdedup.plan.figures import figures
-from esdedup.plan.model import MOST_BUSY, CapacityPlan, Workload, plan
+from esdedup.plan.model import MOST_BUSY, CapacityPlan, Workload, short
 from esdedup.text.segmenters import get_segmenter
 from esdedup.text.weights import Tf
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
@@ -33,12 +35,20 @@ from tests.support.assign import assign
 
 MEASURED = Measured(on="2026-01-02", machine="a machine", versions={"numpy": "2"})
 LEARNED = LearnedCosts(measured=MEASURED, memory_bytes=200e6, disk_bytes=100e6)
+SEARCHING = Searching(
+    node_bytes=800,
+    shard=PerNodes(us_at_first=30, first_nodes=1_000, us_a_doubling=1, measured_nodes=4_000),
+    server_us=250,
+    elapsed_us=300,
+    requests_a_batch=3,
+    measured_shards=4,
+    measured_cores=2,
+)
 SERVER = ServerCosts(
     node_bytes=500,
     page_bytes=100,
     article_bytes=900,
     us_a_commit=50,
-    arrivals_a_second=5_000,
     requests_a_batch=1.5,
     work=ServerWork(
         us_an_arrival=100,
@@ -49,6 +59,7 @@ SERVER = ServerCosts(
         measured_articles=1_000,
         measured_roots=1_000,
     ),
+    searching=SEARCHING,
 )
 COSTS = UnitCosts(
     profile="verified",
@@ -56,110 +67,159 @@ COSTS = UnitCosts(
     whole=PerText(us_a_text=20, us_a_character=0.05),
     without_boilerplate=PerText(us_a_text=30, us_a_character=0.1),
     omitting=PerText(us_a_text=10, us_a_character=0.01),
-    deciding=Deciding(us_at_first=20, first_nodes=1_000, us_a_doubling=2, measured_nodes=8_000),
+    deciding=PerNodes(us_at_first=20, first_nodes=1_000, us_a_doubling=2, measured_nodes=8_000),
     node_bytes=300,
     process_bytes=100e6,
     opening_bytes=30e6,
     opening_bytes_a_node=200,
     server=SERVER,
 )
-WORKLOAD = Workload(
-    articles_a_day=864_000,
-    reprints=0.4,
-    edited=0.75,
-    retention_days=30,
-    mean_length=2_000,
-    peak=3,
-    owner_bytes=64e9,
-)
+WORKLOAD = Workload(articles_a_day=864_000, reprints=0.4, edited=0.75, mean_length=2_000)
 
 
 def planned(of: Profile | None = None, /, **changes: float) -> CapacityPlan:
-    return plan(dataclasses.replace(WORKLOAD, **changes), of or VERIFIED, COSTS, LEARNED)
+    return CapacityPlan(WORKLOAD.model_copy(update=changes), of or VERIFIED, COSTS, LEARNED)
 
 
 def test_only_unchanged_reprints_make_no_node() -> None:
     found = planned()
     days = 30 + 2 / 24
-    assert found.load.articles_a_second == 10
-    assert found.peak_a_second == 30
-    assert found.load.nodes == pytest.approx(864_000 * 0.9 * days, rel=1e-6)
-    assert found.load.hashes == pytest.approx(864_000 * 0.1 * days, rel=1e-6)
+    assert found["articles_a_second"] == 10
+    assert found["peak_articles_a_second"] == 30
+    assert found["nodes"] == pytest.approx(864_000 * 0.9 * days, rel=1e-6)
+    assert found["pages"] == pytest.approx(864_000 * 0.1 * days, rel=1e-6)
     kept = planned(VERIFIED.with_changes(keep_boilerplate=True))
-    assert (kept.load.nodes, kept.load.hashes) == (found.load.nodes, 0)
-    assert planned(edited=1).load.nodes == planned(reprints=0).load.nodes > found.load.nodes
+    assert (kept["nodes"], kept["pages"]) == (found["nodes"], 0)
+    assert planned(edited=1)["nodes"] == planned(reprints=0)["nodes"] > found["nodes"]
 
 
-def test_times_of_owner_and_fingerprints_add_up() -> None:
+def test_times_of_an_owner_add_up() -> None:
     found = planned()
-    assert found.fingerprint_us == 30 + 200
-    deciding_us = 20 + 2 * math.log2(found.load.nodes / 1_000)
-    assert found.owner_us == pytest.approx(30 + 200 + 10 + 20 + deciding_us + 50)
-    assert found.owner_a_second == pytest.approx(MOST_BUSY * 1e6 / found.owner_us)
-    kept = planned(VERIFIED.with_changes(keep_boilerplate=True))
-    assert kept.fingerprint_us == 20 + 100
-    assert kept.owner_us == pytest.approx(20 + 100 + deciding_us + 50)
-    short = planned(VERIFIED.with_changes(max_text_length=1_000))
-    assert short.fingerprint_us == 30 + 100
+    deciding_us = 20 + 2 * math.log2(found["nodes"] / 1_000)
+    for us, of in (
+        (30 + 200 + 10 + 20 + deciding_us + 50, VERIFIED),
+        (20 + 100 + deciding_us + 50, VERIFIED.with_changes(keep_boilerplate=True)),
+        (30 + 100 + 10 + 10 + deciding_us + 50, VERIFIED.with_changes(max_text_length=1_000)),
+    ):
+        assert planned(of)["owner_articles_a_second"] == pytest.approx(MOST_BUSY * 1e6 / us)
 
 
 def test_memory_and_disk_follow_from_the_load() -> None:
     found = planned()
-    each = found.memory_each
-    assert found.forests == 1
-    assert each.nodes == 300 * found.load.nodes
-    assert each.hashes == 29 * found.load.hashes
-    assert each.held == each.nodes + each.hashes + 300e6
-    assert each.peak >= each.held + 200 * found.load.nodes
-    assert found.forest_bytes == 500 * found.load.nodes + 100 * found.load.hashes + 100e6
-    shown = {figure.name: figure.value for figure in figures(found)}
-    assert shown["articles_gb"] == 900 * 864_000 * 30 / 1e9
-    assert shown["article_shards"] == math.ceil(shown["articles_gb"] / 50)
+    nodes, hashes = found["nodes"], found["pages"]
+    assert found.searching is None
+    assert found["memory_bytes_mb"] == pytest.approx((300 * nodes + 29 * hashes) / 1e6)
+    assert found["owner_memory_gb"] == pytest.approx((500 * nodes + 29 * hashes + 330e6) / 1e9)
+    assert found["forest_gb"] == pytest.approx((500 * nodes + 100 * hashes + 100e6) / 1e9 / 0.8)
+    assert found["articles_gb"] == pytest.approx(900 * 864_000 * 30 / 1e9)
+    assert found["disk_gb"] == pytest.approx(2 * (found["forest_gb"] + found["articles_gb"]))
+    assert planned(article_bytes=100)["articles_gb"] == pytest.approx(1_000 * 864_000 * 30 / 1e9)
 
 
 def test_the_load_on_elasticsearch_is_estimated() -> None:
-    found = {each.name: each.value for each in figures(planned())}
+    found = planned()
     roots = 864_000 * 30 * 0.6
-    assert found["server_cores_peak"] == pytest.approx(30 * 160e-6)
+    assert found["server_cores_peak"] == pytest.approx(30 * 2 * 160e-6)
+    assert planned(replicas=0)["server_cores_peak"] == pytest.approx(30 * 160e-6)
+    assert found["requests_a_second"] == pytest.approx(30 / 1_000 * 2.5)
     assert found["refresh_s"] == pytest.approx(roots * 0.1e-6)
     assert found["heap_mb"] == pytest.approx(roots * 2e-6)
-    unknown = dataclasses.replace(
-        planned(), costs=COSTS.model_copy(update={"server": SERVER.model_copy(update={"work": None})})
+
+
+def test_a_forest_too_large_for_memory_is_searched() -> None:
+    found = planned(owner_memory_gb=4)
+    shards = math.ceil((800 * found["nodes"] + 100 * found["pages"] + 100e6) / 0.8 / 50e9)
+    assert found.searching is SEARCHING
+    assert found["forest_shards"] == shards == 1
+    assert found["owner_memory_gb"] == pytest.approx(0.33)
+    us = 260 + 300 + 30 + math.log2(found["nodes"] / 1_000)
+    assert found["owner_articles_a_second"] == pytest.approx(MOST_BUSY * 1e6 / us)
+    shown = " ".join(found.sentences())
+    needed_gb = planned()["owner_memory_gb"]
+    assert f"the owner needs {short(needed_gb)} GB" in shown
+    # The retention that the sentence names just fits.
+    days = float(shown.split("a retention of ")[1].split()[0])
+    assert planned(owner_memory_gb=4, retention_days=days * 0.99).searching is None
+    assert planned(owner_memory_gb=4, retention_days=days * 1.01).searching is SEARCHING
+
+
+def test_the_nodes_that_memory_can_hold_are_limited() -> None:
+    """Even if the owner has more memory."""
+    found = planned(articles_a_day=3e7, owner_memory_gb=1e6)
+    assert found["nodes"] > 2**32 // 10
+    assert found.searching is SEARCHING
+    assert "hold at most 429 million nodes" in " ".join(found.sentences())
+    assert planned(CLASSIC, articles_a_day=3e7, owner_memory_gb=1e6).searching is None
+
+
+def test_shards_are_searched_at_once_on_all_cores() -> None:
+    found = planned(articles_a_day=86_400_000, data_node_cores=2)
+    nodes, shards, cores = found["nodes"], found["forest_shards"], 2 * found["data_nodes"]
+    assert shards > cores > 2
+    a_shard_us = 30 + math.log2(nodes / shards / 1_000)
+    assert found["owner_articles_a_second"] == pytest.approx(
+        MOST_BUSY * 1e6 / (260 + 300 + a_shard_us * shards / cores)
     )
-    assert {each.name for each in figures(unknown)} == found.keys() - {
-        "server_cores_peak",
-        "refresh_s",
-        "heap_mb",
-    }
+    used_us = shards * a_shard_us + 2 * (250 + 60)
+    assert found["server_cores_peak"] == pytest.approx(found["peak_articles_a_second"] * used_us / 1e6)
+    assert found["forest_gb"] / shards <= 50
 
 
 @pytest.mark.parametrize(
-    ("why", "changes"),
+    ("said", "changes"),
     [
-        ("one owner is enough", {}),
-        ("assignments per second", {"articles_a_day": 4e9, "retention_days": 0.1}),
-        ("memory of an owner", {"owner_bytes": 4e9}),
-        ("rows in memory", {"articles_a_day": 2e7, "peak": 1, "retention_days": 365, "owner_bytes": 1e15}),
+        ("more than the peak of 30", {}),
+        (
+            "more than the average of 579, but less than the peak of 1,740",
+            {"articles_a_day": 5e7, "owner_memory_gb": 1},
+        ),
+        ("less than the average of 11,600", {"articles_a_day": 1e9}),
     ],
 )
-def test_each_limit_of_an_owner_requires_more_forests(why: str, changes: dict[str, float]) -> None:
-    found = planned(**changes)
-    assert found.why == why
-    assert (found.forests == 1) == (not changes)
-    assert found.memory_each.peak <= found.workload.owner_bytes
-    assert found.peak_a_second / found.forests <= found.owner_a_second
-    assert found.load_each.nodes * 9 < 2**32
+def test_an_owner_too_slow_for_the_peak_is_reported(said: str, changes: dict[str, float]) -> None:
+    found = planned(retention_days=1, **changes)
+    shown = " ".join(found.sentences())
+    assert said in shown
+    owners = math.ceil(found["peak_articles_a_second"] / found["owner_articles_a_second"])
+    assert (f"{owners:,} forests" in shown) == (owners > 1)
 
 
-def test_shards_larger_than_advised_are_reported() -> None:
-    def basis(**changes: float) -> str:
-        return next(each.basis for each in figures(planned(**changes)) if each.name == "forest_shards")
+def test_figures_beyond_the_measured_sizes_are_marked() -> None:
+    exact = {"articles_a_second", "peak_articles_a_second", "nodes", "pages", "requests_a_second"}
 
-    assert "up to 50)" in basis()
-    large = planned(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
-    assert large.forest_bytes_unmerged / large.forests > 50e9
-    least = math.ceil(large.forest_bytes_unmerged / 50e9)
-    assert f"this needs {least:,} forests" in basis(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
+    def extrapolated(**changes: float) -> set[str]:
+        return {name for name, each in planned(**changes).figures.items() if each.is_extrapolated}
+
+    assert extrapolated(articles_a_day=10, retention_days=1) == set()
+    assert extrapolated() >= {"owner_memory_gb", "owner_articles_a_second", "forest_gb", "refresh_s"}
+    assert not extrapolated() & exact
+    assert planned().figures["forest_gb"].number.startswith("≈ ")
+    # A forest of few nodes is searched as measured; with many nodes or shards, it is not.
+    assert extrapolated(articles_a_day=100, retention_days=1, owner_memory_gb=0.3301) == set()
+    assert "owner_articles_a_second" in extrapolated(articles_a_day=1e7)
+
+
+def test_data_nodes_follow_from_disk_and_cores() -> None:
+    assert [planned(replicas=replicas)["data_nodes"] for replicas in (0, 1, 2, 3)] == [1, 3, 3, 4]
+    found = planned(data_node_disk_gb=20)
+    assert found["data_nodes"] == math.ceil(found["disk_gb"] / (0.85 * 20)) > 3
+    busy = planned(articles_a_day=8.64e8, retention_days=0.1, data_node_cores=1)
+    assert busy["data_nodes"] == math.ceil(busy["server_cores_peak"] / MOST_BUSY) > 3
+
+
+def test_costs_of_searching_are_fitted() -> None:
+    def searched(shards: int, nodes: int) -> Searched:
+        search_us = shards * SEARCHING.shard.us(nodes / shards)
+        elapsed_us = 300 + search_us / min(shards, 2)
+        return Searched(shards, nodes, 250 + search_us, elapsed_us, 3)
+
+    found = [searched(shards, nodes) for shards in (1, 4) for nodes in (4_000, 16_000)]
+    fitted = searching_of(found, cores=2, node_bytes=800)
+    assert fitted.shard.first_nodes == 1_000
+    assert (fitted.server_us, fitted.elapsed_us) == pytest.approx((250, 300))
+    assert fitted.shard.us(64_000) == pytest.approx(SEARCHING.shard.us(64_000))
+    flat = [each._replace(server_us=9 - each.nodes / 1e4) for each in found]
+    assert searching_of(flat, cores=2, node_bytes=800).shard.us_a_doubling == 0
 
 
 def test_costs_depend_on_settings_for_words() -> None:
@@ -177,6 +237,7 @@ def test_costs_depend_on_settings_for_words() -> None:
         shipped().of(KEYWORDS.with_changes(weighting=Tf()), name="file")
 
 
+@example(articles=1, days=0.01, reprints=1, edited=0, peak=1, length=1, keeps=False)
 @given(
     articles=st.floats(1, 1e8),
     days=st.floats(0.01, 1_000),
@@ -186,45 +247,41 @@ def test_costs_depend_on_settings_for_words() -> None:
     length=st.floats(1, 1e5),
     keeps=st.booleans(),
 )
-def test_plans_have_the_fewest_forests_that_fit(
+def test_every_workload_has_a_plan(
     articles: float, days: float, reprints: float, edited: float, peak: float, length: float, keeps: bool
 ) -> None:
-    profile = VERIFIED.with_changes(keep_boilerplate=keeps)
-    changes = {
-        "articles_a_day": articles,
-        "retention_days": days,
-        "reprints": reprints,
-        "edited": edited,
-        "peak": peak,
-        "mean_length": length,
-    }
-    found = planned(profile, **changes)
+    found = planned(
+        VERIFIED.with_changes(keep_boilerplate=keeps),
+        articles_a_day=articles,
+        retention_days=days,
+        reprints=reprints,
+        edited=edited,
+        peak=peak,
+        mean_length=length,
+    )
+    assert (found.searching is None) == ("memory_bytes_mb" in found.figures)
+    assert found["owner_memory_gb"] <= 64
+    assert all(math.isfinite(each.value) and each.value >= 0 for each in found.figures.values())
+    assert 2 <= len(list(found.sentences())) <= 4
 
-    def fits(forests: int) -> bool:
-        # Whether one owner can handle an equal share of the articles.
-        share = planned(profile, **changes | {"articles_a_day": articles / forests})
-        return share.forests == 1
 
-    assert fits(found.forests)
-    assert found.forests == 1 or not fits(found.forests - 1)
-    assert all(math.isfinite(each.value) and each.value >= 0 for each in figures(found))
+@pytest.mark.parametrize(
+    "changes",
+    [{"articles_a_day": 0}, {"articles_a_day": math.nan}, {"retention_days": math.inf}, {"reprints": 1.1}],
+)
+def test_numbers_out_of_range_are_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(pydantic.ValidationError):
+        Workload(**changes)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"articles_a_day": 0}, "articles_a_day is 0; it must be greater than 0"),
-        ({"articles_a_day": math.nan}, "articles_a_day is nan"),
-        ({"retention_days": math.inf}, "retention_days is inf"),
-        ({"mean_length": -1}, "mean_length is -1"),
-        ({"reprints": 1.1}, "reprints is 1.1; it must be from 0 to 1"),
-        ({"edited": math.nan}, "edited is nan"),
-        ({"peak": 0.5}, "peak is 0.5; it must be at least 1"),
-        ({"owner_bytes": 1e6}, "without any node; allow the owner more"),
-        ({"articles_a_day": 1e15}, "this workload is too large"),
+        ({"owner_memory_gb": 0.01}, "the owner needs 0.33 GB without any node"),
+        ({"articles_a_day": 1e12, "retention_days": 1e4}, "this workload is too large"),
     ],
 )
-def test_invalid_workloads_are_refused(changes: dict[str, float], message: str) -> None:
+def test_impossible_workloads_are_refused(changes: dict[str, float], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         planned(**changes)
 
@@ -245,13 +302,22 @@ def test_invalid_cost_files_are_refused(change: Callable[[str], str], message: s
         CostsFile.read(change(text), name="file.json")
 
 
+def test_earlier_files_of_costs_are_completed_from_the_package() -> None:
+    server = SERVER.model_dump(exclude={"work", "searching"}) | {"arrivals_a_second": 5_000}
+    costs = COSTS.model_dump() | {"server": server}
+    found = UnitCosts.model_validate(costs).server
+    usual = shipped().of(VERIFIED, name="shipped").server
+    assert found == SERVER.model_copy(update={"work": usual.work, "searching": usual.searching})
+    with pytest.raises(pydantic.ValidationError, match="Field required"):
+        UnitCosts.model_validate(costs | {"profile": "another"})
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_package_has_costs_for_every_profile(profile: str) -> None:
     chosen, held = PROFILES[profile], shipped()
-    found = plan(WORKLOAD, chosen, held.of(chosen, name="shipped"), held.learned)
-    assert found.forests >= 1
+    found = CapacityPlan(WORKLOAD, chosen, held.of(chosen, name="shipped"), held.learned)
     assert 10 < found.costs.node_bytes < 1_000
-    assert 20 < found.costs.server.node_bytes < 5_000
+    assert 20 < found.costs.server.node_bytes < found.costs.server.searching.node_bytes < 5_000
 
 
 def test_a_hash_without_a_node_takes_29_bytes() -> None:

@@ -202,7 +202,7 @@ def article_in(
         if not articles:
             # Without a text, an update can only change the date.
             parts, doc = dict[str, Any](forged), body.get("doc")
-            dated_ms = _dated(doc, fields)[0] if isinstance(doc, Mapping) else None
+            dated_ms = date_of(doc, fields)[0] if isinstance(doc, Mapping) else None
             believed_ms = published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill)
             if dated_ms is not None and dated_ms == believed_ms:
                 parts["doc"] = {"published": dated_ms}
@@ -217,12 +217,12 @@ def article_in(
     article_id = action.get("_id") and f"{index.name}/{action['_id']}"
     article, *others = articles  # only an update may contain two articles
     text, known_ms = text_of(article, fields, name=name), action.get(KNOWN_MS)
-    dated_ms, wrong_date = _dated(article, fields, known_ms)
+    dated_ms, wrong_date = date_of(article, fields, known_ms)
     site, path, origin = Provenance.of(article, fields, article_id)
     for other in others:
         if text_of(other, fields, name=name) != text:
             raise ArticleRejected(name, _TWO_TEXTS)
-        if dated_ms is None and (later := _dated(other, fields, known_ms))[0] is not None:
+        if dated_ms is None and (later := date_of(other, fields, known_ms))[0] is not None:
             dated_ms, wrong_date = later
         of_other = Provenance.of(other, fields, article_id)
         site, path, origin = site or of_other.site, path or of_other.path, max(origin, of_other.origin)
@@ -285,7 +285,7 @@ def addition_to(
     if not article.is_update:
         return Addition({"source": dated(article.dated_ms)}, routing)
     parts = {
-        part: dated(_dated(source[part], fields)[0])
+        part: dated(date_of(source[part], fields)[0])
         for part in ("doc", "upsert")
         if _has_text(source.get(part), fields)
     }
@@ -358,7 +358,8 @@ def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
     return name
 
 
-def _dated(document: Mapping[str, Any], fields: Fields, known_ms: Any = None) -> tuple[int | None, str]:
+def date_of(document: Mapping[str, Any], fields: Fields, known_ms: Any = None) -> tuple[int | None, str]:
+    """Return the date of an article and "", or None and why it is implausible; see `judged`."""
     value = value_of(document, fields.time)
     if known_ms is None:
         return judged(value, time_reader(fields.time_format)(value))

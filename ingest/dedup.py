@@ -1,7 +1,7 @@
 """`Dedup`: assigns articles to clusters before a program indexes them."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -190,6 +190,7 @@ class Dedup(Closing):
         language: str | None = None,
         forest: str | None = None,
         editorial: bool = False,
+        keyword_fields: Collection[str] = (),
     ) -> bool:
         """Add the fields that esdedup writes to an index; create the index if it does not exist.
 
@@ -209,6 +210,9 @@ class Dedup(Closing):
             editorial: Let editors merge and split stories (`Editor`); not for an index that is routed by
                 root. In an existing index, this call gives each article a story; while it runs, only
                 processes that were started after the call began may feed the index.
+            keyword_fields: Further fields of the articles, such as ``language``, that readers can filter by.
+                Articles that the index already contains can be found by such a field only after they are
+                indexed again.
 
         Returns:
             Whether the index was created.
@@ -225,6 +229,8 @@ class Dedup(Closing):
         is_new = self._articles.setup(
             index, shards=shards, route_by_root=route_by_root, language=language, is_editorial=editorial
         )
+        if keyword_fields:
+            self._articles.map_keywords(index, keyword_fields)
         is_edited = editorial and not is_new
         if forest is None and not is_edited:
             return is_new
@@ -243,18 +249,28 @@ class Dedup(Closing):
             execute(self._client, settle(owner, [index], fields, only=without_story))
         return is_new
 
-    def setup_template(self, name: str, *, forest: str | None = None, editorial: bool = False) -> None:
+    def setup_template(
+        self,
+        name: str,
+        *,
+        forest: str | None = None,
+        editorial: bool = False,
+        keyword_fields: Collection[str] = (),
+    ) -> None:
         """Add the fields to an index template or component template, for indices created from it later.
 
         Args:
             name: The name of an existing template. If both kinds have that name, the index template changes.
             forest: The only forest that may assign the articles of these indices.
             editorial: Let editors merge and split stories in these indices; see `setup`.
+            keyword_fields: As for `setup`.
 
         Raises:
             IndexNotReady: There is no such template, or its mapping is incompatible.
         """
-        self._articles.setup_template(name, forest=forest, is_editorial=editorial)
+        self._articles.setup_template(
+            name, forest=forest, is_editorial=editorial, keyword_fields=keyword_fields
+        )
 
     def require_ready(self, index: str) -> Fields:
         """Raise an error unless articles can be written to an index. `enrich` checks each index itself.

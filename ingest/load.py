@@ -8,9 +8,10 @@ from typing import Any
 
 import pydantic
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.actions import ArticleAction, date_of
 from esdedup.ingest.batches import BATCH_SIZE, batches
-from esdedup.ingest.dates import MAX_AGE_MS
+from esdedup.ingest.dated_names import DatedName
+from esdedup.ingest.dates import MAX_AGE_MS, published_ms
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import check_again
 from esdedup.ingest.files import FileArticle, ReadArticle
@@ -132,33 +133,51 @@ class Load(Run):
     ) -> None:
         """Index articles. May be called repeatedly, with one part of the articles at a time.
 
-        `create` leaves existing articles unchanged, as data streams require. `learned_from` are the same
+        The name of the index may contain a date, which stands for the article's day (`DatedName`). `create`
+        leaves existing articles unchanged, as data streams require. `learned_from` are the same
         articles, read separately: boilerplate is learned from them before the first article is indexed. For
         the other parameters, see `Dedup` and `Dedup.enrich`.
         """
-        bulk = ArticleBulk(client, index=index)
+        names = DatedName(index)
+        today = names.of(_now_ms())
+        bulk = ArticleBulk(client, index=today)
         with self._timed():
+            fields = dedup.require_ready(today)
             if learned_from:
-                first_pass(dedup, learned_from, dedup.require_ready(index))
+                first_pass(dedup, learned_from, fields)
+
+            def name_of(article: FileArticle) -> str:
+                now_ms = _now_ms()
+                date_ms, _ = date_of(article.article, fields) if names.is_dated else (None, "")
+                return names.of(published_ms(date_ms, arrived_ms=now_ms, backfill=backfill) or now_ms)
+
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
-                    self._actions(batch, {"_index": index, "_op_type": "create" if create else "index"}),
+                    self._actions(batch, name_of, operation="create" if create else "index"),
                     backfill=backfill,
                     on_rejected=self._reject_by_id,
                     on_assigned=self._assigned,
                 )
                 for written in bulk.write(actions):
-                    check_again(dedup.require_ready, index)
+                    for name in {each.index for each in written}:
+                        check_again(dedup.require_ready, name)
                     self._acknowledge(written)
 
-    def _actions(self, batch: Iterable[ReadArticle], target: dict[str, str]) -> Iterator[dict[str, Any]]:
+    def _actions(
+        self, batch: Iterable[ReadArticle], index_of: Callable[[FileArticle], str], *, operation: str
+    ) -> Iterator[dict[str, Any]]:
         for article in batch:
             self._counts["read"] += 1
             if isinstance(article, ArticleRejected):
                 self._on_rejected(article)
                 continue
             self._articles[article.id] = article
-            yield target | {"_id": article.id, "_source": article.article}
+            yield {
+                "_op_type": operation,
+                "_index": index_of(article),
+                "_id": article.id,
+                "_source": article.article,
+            }
 
     def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
         self._decided[article.name] = counts_of(article, assignment)
@@ -182,6 +201,10 @@ class Load(Run):
         article = self._articles.pop(rejected.article)
         self._on_rejected(ArticleRejected(article.name, rejected.reason))
         self._on_refused(article)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _size(article: ReadArticle) -> int:

@@ -1,6 +1,7 @@
 """`esdedup demo`: starts Elasticsearch, a sidecar and web pages, with articles to try them out."""
 
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,9 @@ _FOREST = "demo-forest"
 _ROWS = 10
 # The first batch waits until the server has created its indices, which can take a long time.
 _ANSWER_S = 300
+# The field of the sample corpus's articles that is a facet of the pages.
+_LANGUAGE = "language"
+_HAN = frozenset(map(chr, range(0x4E00, 0xA000)))
 
 
 @command("demo", example="esdedup demo --input articles.jsonl")
@@ -95,7 +99,7 @@ def demo(
             node.stop(data)
             say("the sidecar and Elasticsearch have stopped")
     if not once:
-        _print_next_steps(cluster.url, sidecar, data, fields, root)
+        _print_next_steps(cluster.url, sidecar, data, fields, root, has_languages=input_file is None)
     if failed:
         raise typer.Exit(1)
 
@@ -104,16 +108,17 @@ def _set_up(client: Elasticsearch, fields: Fields, *, language: str | None) -> N
     for index in (_INDEX, _FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
     with Dedup(client, forest=_FOREST, fields=fields) as dedup:
-        dedup.setup(_INDEX, language=language)
+        dedup.setup(_INDEX, language=language, keyword_fields=[] if language is None else [_LANGUAGE])
 
 
 def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield articles with their times shifted, so that the last article was published just now."""
+    """Yield articles with their languages, and times shifted so that the last was published just now."""
     given = list(articles)
     later = datetime.now(UTC) - datetime.fromisoformat(given[-1]["published_at"])
     for each in given:
         moment = datetime.fromisoformat(each["published_at"]) + later
-        yield each | {"published_at": moment.isoformat(timespec="seconds")}
+        language = "zh" if any(map(_HAN.__contains__, each["title"])) else "en"
+        yield each | {"published_at": moment.isoformat(timespec="seconds"), _LANGUAGE: language}
 
 
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
@@ -176,14 +181,18 @@ def _show(client: Elasticsearch) -> str | None:
     return head.root
 
 
-def _print_next_steps(url: str, sidecar: str, data: Path, fields: Fields, root: str | None) -> None:
+def _print_next_steps(
+    url: str, sidecar: str, data: Path, fields: Fields, root: str | None, *, has_languages: bool
+) -> None:
     own = json.dumps(
         {fields.title: "A pier", fields.text: "The council voted on Monday to build a second ferry pier."}
     )
     cluster = f"\n  curl '{sidecar}/api/v1/articles?root={root}&index={_INDEX}&size=3'" if root else ""
+    own_language = "zh" if os.environ.get("LANG", "").startswith("zh") else "en"
+    only_own = f", or only in your language at {sidecar}/pages/?where={_LANGUAGE}:{own_language}"
     typer.echo(
         f"""
-Browse the articles at {sidecar}/pages/
+Browse the articles at {sidecar}/pages/{only_own if has_languages else ""}
 
 The sidecar accepts articles as Elasticsearch does. Index one and read its root, or read a cluster:
   curl '{sidecar}/{_INDEX}/_doc/mine?refresh=true' -H 'Content-Type: application/json' -d '{own}'

@@ -1,6 +1,8 @@
 """`esdedup setup`, `index` and `learn`: prepare an index, index articles, and learn boilerplate."""
 
 import functools
+import time
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +14,11 @@ from esdedup.cli.files import refused_file
 from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.elastic.execute import execute
 from esdedup.elastic.limits import MAX_SHARDS
-from esdedup.elastic.names import check_index_name
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
-from esdedup.errors import SettingError
+from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import fields_given
+from esdedup.ingest.dated_names import DatedName
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import Learning, check_two_passes, refuse_to_keep, texts_of, two_passes
@@ -35,6 +37,7 @@ def setup(
     language: Annotated[str | None, typer.Option(metavar="CODE")] = None,
     forest: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     editorial: bool = False,
+    keyword_field: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     template: bool = False,
     json: options.Json = False,
     field_names: options.FieldNames,
@@ -55,6 +58,8 @@ def setup(
         forest: The forest that the index belongs to; other forests then refuse its articles. Default: the
             forest that assigns the index's first article.
         editorial: Let editors merge and split stories; see `esdedup merge`.
+        keyword_field: A further field of the articles that readers can filter by, such as language; may be
+            repeated.
         template: INDEX is an existing index template or component template; new indices made from it get the
             fields.
     """
@@ -63,7 +68,9 @@ def setup(
     with server.connect() as client:
         if template:
             dedup = Dedup(client, fields=fields_given(field_names))
-            dedup.setup_template(index, forest=forest, editorial=editorial)
+            dedup.setup_template(
+                index, forest=forest, editorial=editorial, keyword_fields=keyword_field or ()
+            )
             if json:
                 output.print_json({"template": index})
             else:
@@ -77,6 +84,7 @@ def setup(
             language=language,
             forest=forest,
             editorial=editorial,
+            keyword_fields=keyword_field or (),
         )
     if json:
         output.print_json({"index": index, "made": made})
@@ -103,6 +111,9 @@ def index(
 ) -> None:
     """Index articles, each with its fingerprint and the root of its cluster.
 
+    The name of the index may contain the day of each article, written as in Logstash:
+    news-%{+yyyy.MM.dd}. Such indices need a template that was set up.
+
     Options:
         create: Leave existing articles as they are. Data streams accept articles only with this option.
         backfill: Take the forest's time from the articles' publication times instead of the clock.
@@ -123,13 +134,24 @@ def index(
                 f"articles dated more than ten years ago: {too_old:,}; the time of their arrival is used "
                 "instead. To index an archive, use --backfill, which accepts such dates"
             )
+        if names.is_dated and (undated := load.summary.undated):
+            say(f"articles without a plausible date: {undated:,}; they are in the index of today, {today}")
 
-    check_index_name(index)
+    names = DatedName(index)
+    today = names.of(int(time.time() * 1000))
     with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_refused=on_refused)
-        fields, name = field_names.fields_of(client, index), forest.forest_of(client, index)
+        fields, name = field_names.fields_of(client, today), forest.forest_of(client, today)
         dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
-        fields = dedup.require_ready(index)
+        try:
+            fields = dedup.require_ready(today)
+        except IndexNotReady as error:
+            if not names.is_dated or error.status != HTTPStatus.NOT_FOUND:
+                raise
+            raise SettingError(
+                f"no index template sets up {names.every}: create one, then run `esdedup setup TEMPLATE "
+                "--template`"
+            ) from error
         with output.reported(report, index=index):
             bytes_read = total_bytes(files * (1 + learn_first))
             with dedup, output.file_progress("indexing", bytes_read) as on_bytes:
@@ -147,7 +169,7 @@ def index(
                         flush_interval_s=flush_interval_s,
                         learned_from=first,
                     )
-            execute(patient(client), refresh(index))
+            execute(patient(client), refresh(names.every))
     if load.summary.failed:
         raise typer.Exit(1)
 

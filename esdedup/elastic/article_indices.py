@@ -16,6 +16,7 @@ from esdedup.elastic.mappings import (
     check_mappings,
     code_of,
     is_set_up,
+    keyword_properties,
     missing_properties,
     refuse_unusable,
     refuse_unusable_own,
@@ -115,7 +116,14 @@ class Articles:
             check_mappings(_mappings(self._indices(index)), fields)
         return False
 
-    def setup_template(self, name: str, *, forest: str | None = None, is_editorial: bool = False) -> None:
+    def setup_template(
+        self,
+        name: str,
+        *,
+        forest: str | None = None,
+        is_editorial: bool = False,
+        keyword_fields: Collection[str] = (),
+    ) -> None:
         """Add to an index template or component template the fields that `setup` adds to an index."""
         check_index_name(name)
         if forest is not None:
@@ -145,10 +153,18 @@ class Articles:
                     "indices could not be read together with its existing ones"
                 )
             own = template.setdefault("template", {}).setdefault("mappings", {})
-            own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields)
+            keywords = keyword_properties(mapping, keyword_fields, fields)
+            own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields) | keywords
             own["_meta"] = meta_with_fields(mapping, fields, forest=forest)
             # The server adds dates to its response, but refuses them in a request.
             put(name=name, body={key: each for key, each in template.items() if "_date" not in key})
+
+    def map_keywords(self, index: str, names: Collection[str]) -> None:
+        """Map further fields of articles as keywords, so that readers can filter by them."""
+        with translated(f"set up the index {index!r}", index=index):
+            for name, mapping in _mappings(self._indices(index)).items():
+                properties = keyword_properties(mapping, names, self._fields)
+                self._client.indices.put_mapping(index=name, properties=properties)
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:
         missing = missing_properties(mapping, fields)

@@ -7,7 +7,15 @@ from collections.abc import Collection, Iterable
 from importlib import resources
 from typing import Any
 
-from esdedup.elastic.meta import WITHOUT_WORDS, is_mapped, mapping_of, meta_of, meta_with_fields, saved_fields
+from esdedup.elastic.meta import (
+    WITHOUT_WORDS,
+    fields_of,
+    is_mapped,
+    mapping_of,
+    meta_of,
+    meta_with_fields,
+    saved_fields,
+)
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields
 
@@ -93,6 +101,23 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
     own = _own_properties(fields, saved_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
     return missing | dedup_properties(fields)
+
+
+def keyword_properties(
+    mapping: dict[str, Any], names: Iterable[str], fields: Fields | None
+) -> dict[str, dict[str, Any]]:
+    """Return the properties that map further fields as keywords; raise if one cannot be a keyword."""
+    own = set(fields_of({"": mapping}, given=fields).names.values())
+    wanted = {}
+    for name in names:
+        known = mapping_of(mapping, name)
+        if name in own or name.partition(".")[0] in own:
+            raise SettingError(f"{name!r} is not a further field: esdedup maps it itself")
+        if known.get("type", "keyword") != "keyword" or "properties" in known:
+            kind = known.get("type", "object")
+            raise SettingError(f"{name!r} cannot be a keyword field: the index maps it as {kind}")
+        wanted[name] = known or {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS}
+    return wanted
 
 
 def article_index(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -362,3 +363,51 @@ def test_similar_and_show_report_placeholders(quoted: SampleSite, online: Run) -
         assert "probably a placeholder" in online(*arguments, "wall-0").out
         assert online(*arguments, "wall-0", "--json").json["is_placeholder"] is True
         assert "placeholder" not in online(*arguments, "story").out
+
+
+def test_articles_go_to_the_index_of_their_own_day(online: Run, es: Elasticsearch, index_name: Names) -> None:
+    name, forest = index_name("daily"), index_name("forest")
+    pattern = f"{name}-%{{+yyyy.MM.dd}}"
+    articles = lines(
+        {"id": "1", "text": f"One {LONG}", "published_at": "2026-11-21T08:00:00Z", "language": "en"},
+        {"id": "2", "text": f"One {LONG}", "published_at": "2026-11-22T00:30:00+02:00", "language": "zh"},
+        {"id": "3", "text": f"Goats on the roof of the school {LONG}", "published_at": "unknown"},
+    )
+    refused = online("index", "-", "--index", pattern, "--forest", forest, stdin=articles)
+    assert refused.code == 2
+    assert f"no index template sets up {name}-*" in refused.err
+    es.indices.put_index_template(name=name, index_patterns=[f"{name}-2*"], priority=500)
+    try:
+        keyword = ("--keyword-field", "language")
+        assert online("setup", name, "--template", "--forest", forest, *keyword).code == 0
+        done = online("index", "-", "--index", pattern, "--forest", forest, stdin=articles)
+        assert done.code == 0
+        today = f"{name}-{datetime.now(UTC):%Y.%m.%d}"
+        assert f"articles without a plausible date: 1; they are in the index of today, {today}" in done.err
+        found = {hit["_id"]: hit for hit in es.search(index=f"{name}-2*")["hits"]["hits"]}
+        assert {each: hit["_index"] for each, hit in found.items()} == {
+            "1": f"{name}-2026.11.21",
+            "2": f"{name}-2026.11.21",
+            "3": today,
+        }
+        assert found["1"]["_source"]["dedup"]["root"] == found["2"]["_source"]["dedup"]["root"]
+        shown = online("list", "--index", f"{name}-2*", "--where", "language:zh", "--json").json
+        assert [row["id"] for row in shown["rows"]] == ["2"]
+    finally:
+        es.indices.delete(index=[*es.indices.get(index=f"{name}-2*"), name], ignore_unavailable=True)
+        es.indices.delete_index_template(name=name)
+
+
+def test_further_keyword_fields_are_mapped_for_filters(
+    online: Run, es: Elasticsearch, index_name: Names
+) -> None:
+    name = index_name("keywords")
+    for fields in (["language"], ["language", "meta.desk"]):
+        options = [each for field in fields for each in ("--keyword-field", field)]
+        assert online("setup", name, *options).code == 0
+    mapped = es.indices.get_mapping(index=name)[name]["mappings"]["properties"]
+    assert [mapped["language"]["type"], mapped["meta"]["properties"]["desk"]["type"]] == ["keyword"] * 2
+    es.indices.put_mapping(index=name, properties={"place": {"type": "text"}})
+    for field in ("text", "dedup.root", "place"):
+        refused = online("setup", name, "--keyword-field", field)
+        assert (refused.code, repr(field) in refused.err) == (2, True)

@@ -124,6 +124,7 @@ EDITED = "".join(
         ("52", f"From Monday the ferry to the outer islands runs again, the council said. {YARD}"),
     )
 )
+DATED = json.dumps({"id": "1", "text": TEXT, "language": "en", "published_at": "2026-11-21T08:00:00Z"}) + "\n"
 # The files, commands and Python code that a document presupposes.
 GIVEN: dict[str, Given] = {
     "docs/sidecar.md": Given(
@@ -134,6 +135,7 @@ GIVEN: dict[str, Given] = {
         "actions = [{'_index': 'news', '_id': '1', '_source': {'text': 'The ferry to the islands'}}]",
     ),
     "docs/http.md": Given({"articles.ndjson": ARTICLES}, FED),
+    "docs/commands.md": Given({"articles.jsonl": DATED}, ""),
     **{f"docs/guides/editors{of}.md": Given({"articles.jsonl": EDITED}, "") for of in ("", ".zh")},
     "docs/pages.md": Given({"articles.ndjson": ARTICLES}, FED),
     "docs/queries.md": Given({"articles.ndjson": ARTICLES}, f"{FED}cp -r '{ROOT}/mappings' ."),

@@ -277,7 +277,8 @@ class Articles:
             if each["aliases"].get(alias, {}).get("is_write_index"):
                 return str(name)
         raise IndexNotReady(
-            f"{alias!r} is an alias of {', '.join(sorted(found))}, and none of them is its write index",
+            f"{alias!r} is an alias of {', '.join(sorted(found))}, and none of them is its write index: name "
+            "one of them, or make one the write index (`is_write_index`)",
             index=alias,
         )
 

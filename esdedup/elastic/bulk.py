@@ -9,7 +9,7 @@ import elastic_transport
 import tenacity
 from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.elastic.errors import is_blocked, is_closed, reason, refused, translated
+from esdedup.elastic.errors import FULL, MORE_FIELDS, is_blocked, is_closed, reason, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.patience import PATIENCE_S, patient, retrying
 from esdedup.errors import IndexNotReady, ServerBusy, ServerError, ServerUnavailable
@@ -251,4 +251,5 @@ def _refusal(error: Any) -> str:
     cause = error.get("caused_by") or {}
     # The reason names the field; a preview after it would quote the article.
     why = str(error.get("reason", "")).split(" Preview of", 1)[0]
-    return f"{why} [{cause.get('type', error.get('type'))}]"
+    advice = f"; {MORE_FIELDS}" if FULL in why else ""
+    return f"{why} [{cause.get('type', error.get('type'))}]{advice}"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import elastic_transport
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
-from esdedup.elastic.errors import translated
+from esdedup.elastic.errors import reason, translated
 from esdedup.elastic.opensearch import Engine, HttpRequest
 from esdedup.errors import ClientForked, ServerUnavailable, SettingError
 
@@ -104,6 +104,10 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
             if error.meta.status in {404, 405, 501}:
                 raise ServerUnavailable(
                     "cannot reach Elasticsearch: the server that answers is not Elasticsearch"
+                ) from error
+            if error.meta.status in {400, 406}:
+                raise ServerUnavailable(
+                    f"the server is too old for esdedup, which needs Elasticsearch 8.19 or 9: {reason(error)}"
                 ) from error
             raise
     return client

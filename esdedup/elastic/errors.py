@@ -11,10 +11,14 @@ from elasticsearch import ApiError, UnsupportedProductError
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import IndexBlocked, IndexNotReady, ServerError, ServerUnavailable, SettingError
 
-_NOT_ALLOWED_STATUS = frozenset({401, 403})
+_NOT_ALLOWED = {
+    401: "check the user and the password, or the API key",
+    403: "check the privileges of the user or the API key",
+}
 _BLOCK = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
 FULL = "Limit of total fields"
+MORE_FIELDS = "raise `index.mapping.total_fields.limit`, a setting of the index or its template"
 _LOST_POINT = "search_context_missing_exception"
 # With status 503, the server soon removes the block itself: the cluster is starting, or is electing a master.
 _BLOCKED_STATUS = frozenset({403, 429})
@@ -42,15 +46,16 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
     except elastic_transport.TlsError as error:
         raise ServerUnavailable(
             f"cannot {task}: no secure connection ({_first_line(error.message)}); "
-            "check the address and the certificates",
+            "check the certificates, and whether the address begins with http:// instead of https://",
             index=index,
         ) from error
     except elastic_transport.ConnectionTimeout as error:
         raise ServerUnavailable(f"cannot {task}: the server did not answer in time", index=index) from error
     except elastic_transport.ConnectionError as error:
-        raise ServerUnavailable(
-            f"cannot {task}: no server answers ({_first_line(error.message)})", index=index
-        ) from error
+        # A server with TLS closes connections on which it receives plain requests.
+        closed = "; if the server uses TLS, its address begins with https://" * ("aborted" in error.message)
+        why = f"no server answers ({_first_line(error.message)}){closed}"
+        raise ServerUnavailable(f"cannot {task}: {why}", index=index) from error
     except elastic_transport.SerializationError as error:
         if error.message.startswith(_REQUEST_IS_NOT_JSON):
             # The client's own message may quote the whole request.
@@ -106,10 +111,9 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
         message = f"cannot {task}: the index {index!r} is closed"
         return IndexNotReady(f"{message}: open it first", status=status, index=index)
     if FULL in str(body):
-        advice = "raise `index.mapping.total_fields.limit`, a setting of the index or its template"
-        return IndexNotReady(f"{message}: too many fields; {advice}", status=status, index=index)
-    if status in _NOT_ALLOWED_STATUS:
-        return ServerError(f"{message}; check the API key and its privileges", status=status, index=index)
+        return IndexNotReady(f"{message}; {MORE_FIELDS}", status=status, index=index)
+    if status in _NOT_ALLOWED:
+        return ServerError(f"{message}; {_NOT_ALLOWED[status]}", status=status, index=index)
     if status == HTTPStatus.NOT_FOUND:
         return IndexNotReady(message, status=status, index=index)
     if status in BUSY_STATUSES:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -121,6 +122,74 @@ def test_unreachable_and_foreign_servers_are_refused(run: Run) -> None:
         assert "no server answers" in nobody.err
     assert run("list", "--index", "x", url="nonsense").code == 2
     assert run("list", "--index", "x", "--ca-certs", "none.pem", url=url).code == 2
+
+
+OLD = "Accept version must be either version 7 or 6, but found 8"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "status", "reason", "remedy"),
+    [
+        ("http", 401, "unable to authenticate user [elastic]", "check the user and the password"),
+        ("http", 403, "action is unauthorized for user [feeder]", "check the privileges of the user"),
+        ("http", 400, OLD, "too old for esdedup, which needs Elasticsearch 8.19 or 9"),
+        # The server closes the connection, as a server with TLS does.
+        ("http", None, "", "its address begins with https://"),
+        ("https", 200, "", "begins with http:// instead of https://"),
+    ],
+)
+def test_faults_of_the_first_run_name_their_remedy(
+    run: Run, scheme: str, status: int | None, reason: str, remedy: str
+) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if status is None:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                return
+            error = {"type": "of_the_server", "reason": reason}
+            body = json.dumps({"error": {"root_cause": [error], **error}, "status": status}).encode()
+            self.send_response(status)
+            for name, value in (("Content-Type", "application/json"), ("Content-Length", len(body))):
+                self.send_header(name, str(value))
+            self.send_header("X-Elastic-Product", "Elasticsearch")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        refused = run("setup", "x", url=f"{scheme}://127.0.0.1:{server.server_port}")
+        server.shutdown()
+    assert refused.code == 3
+    error, *advice = refused.err.splitlines()
+    assert reason in error
+    assert remedy in error
+    assert len(advice) <= 1
+
+
+def test_refusals_for_too_many_fields_name_the_limit(
+    online: Run, es: Elasticsearch, index_name: Names
+) -> None:
+    full, crowded, forest = index_name("full"), index_name("crowded"), index_name("forest")
+    own = {"text": {"type": "text"}, "title": {"type": "text"}}
+    for index, limit in ((full, 3), (crowded, 25)):
+        es.indices.create(
+            index=index,
+            settings={"index.mapping.total_fields.limit": limit},
+            mappings={"properties": own},
+        )
+    refused = online("setup", full)
+    assert refused.code == 3
+    assert "raise `index.mapping.total_fields.limit`" in refused.err
+    online("setup", crowded)
+    article = {"id": "many", "text": LONG} | {f"field_{number}": 1 for number in range(20)}
+    rejected = online("index", "-", "--index", crowded, "--forest", forest, stdin=lines(article))
+    assert rejected.code == 1
+    assert "raise `index.mapping.total_fields.limit`" in rejected.err
 
 
 def test_the_api_key_comes_from_option_or_environment(run: Run) -> None:

@@ -59,6 +59,9 @@ class Histogram:
     wide_bars: list[Bar]
     begin: str
     end: str
+    # The largest bar and wide bar in words; None if no bar has more than one article.
+    peak: str | None
+    wide_peak: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,13 +103,16 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
     days = [language.day(each) for each in ends]
     # If both ends are on one day, show times instead.
     begin, end = days if days[0] != days[1] else [language.moment(each) for each in ends]
+    bars, wide_bars = (_linked_bars(each, form, language) for each in (steps, merged))
     return Histogram(
         width=_WIDTH,
         height=HISTOGRAM_HEIGHT,
-        bars=_linked_bars(steps, form, language),
-        wide_bars=_linked_bars(merged, form, language),
+        bars=bars,
+        wide_bars=wide_bars,
         begin=begin,
         end=end,
+        peak=_peak_of(steps, bars, language),
+        wide_peak=_peak_of(merged, wide_bars, language),
     )
 
 
@@ -186,17 +192,23 @@ def _linked_bars(steps: Sequence[TimelineStep], form: PageForm, language: Langua
         start, end = (datetime.fromisoformat(each) for each in (steps[at].start, steps[at].end))
         is_days = start.time() == end.time() == time.min
         first, last = map(language.day if is_days else language.moment, (start, end - _MS))
-        values = {"articles": _articles(counts[at], language), "first": first, "last": last}
-        label = _("%(articles)s: %(first)s to %(last)s", **values)
-        if first == last:
-            label = _("%(articles)s: %(time)s", articles=values["articles"], time=first)
+        if not is_days and start.date() == (end - _MS).date():
+            last = f"{end - _MS:%H:%M}"
+        time_range = first if first == last else _("%(first)s to %(last)s", first=first, last=last)
+        label = _("%(articles)s: %(time)s", articles=_articles(counts[at], language), time=time_range)
         if is_days:
-            parameters = form.changed(since=str(start.date()), until=str((end - _MS).date()))
+            parameters = form.changed(since=str(start.date()), until=str((end - _MS).date()), period="")
         else:
             since, until = start.isoformat(timespec="minutes"), (end - _MS).isoformat(timespec="milliseconds")
-            parameters = form.changed(since=since, until=until)
+            parameters = form.changed(since=since, until=until, period="")
         bars.append(Bar(**place, label=label, reach=round(step, 2), parameters=parameters))
     return bars
+
+
+def _peak_of(steps: Sequence[TimelineStep], bars: Sequence[Bar], language: Language) -> str | None:
+    if max(each.articles for each in steps) < 2:
+        return None
+    return language.gettext("peak of %(bar)s", bar=max(bars, key=lambda bar: bar.height).label)
 
 
 def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:

@@ -95,7 +95,8 @@ async def feed(context: ContextDep, form: Annotated[FeedForm, Query()]) -> Respo
 
     A growing cluster remains one item in feed readers.
     """
-    options = await form.options(context) | {"details": True, "sort": form.sort or "newest"}
+    options = await form.dated(context.zone).options(context)
+    options |= {"details": True, "sort": form.sort or "newest"}
     page = bounded(await context.reader.list(context.index, **options))
     language = language_of(context, form.lang)
     headers = {"Content-Language": language.code, "Vary": "Accept-Language, Cookie"}
@@ -163,6 +164,7 @@ async def _export(
     if _EXPORTS.locked():
         busy = "too many exports are in progress; try again"
         raise Refused(busy, status=503, kind="requests")
+    form = form.dated(context.zone)
     async with _EXPORTS:
         options = await form.options(context) | {"page": 1}
         # Articles not indexed through esdedup may contain lone surrogates, which UTF-8 cannot encode.
@@ -183,8 +185,11 @@ async def _export(
     name = f"{what}-{count}-of-{about}{found.total_rows}.{media_type.rpartition('/')[2]}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": UNKEPT}
     if found.next is not None:
-        following = context.request.url.include_query_params(after=found.next).remove_query_params("page")
-        headers["Link"] = f'<{following}>; rel="next"'
+        following = context.request.url.include_query_params(after=found.next)
+        if form.since:
+            # The cursor is valid only for the same moment, which a period has at each request anew.
+            following = following.include_query_params(since=form.since)
+        headers["Link"] = f'<{following.remove_query_params("page")}>; rel="next"'
     return Response(bytes(body), media_type=media_type, headers=headers)
 
 
@@ -216,7 +221,7 @@ def rss(page: Page, form: PageForm, context: Context, language: Language) -> byt
     listed = urlencode(form.parameters, doseq=True)
     feed = ET.Element("rss", version="2.0")
     channel = ET.SubElement(feed, "channel")
-    title = _("%(name)s: %(value)s", name=index, value=form.q) if form.q else index
+    title = form.name or (_("%(name)s: %(value)s", name=index, value=form.q) if form.q else index)
     _add(channel, "title", shortened(title))
     _add(channel, "link", f"{base}/?{listed}" if listed else f"{base}/")
     about = _("Articles of %(index)s, one item for each story and its reprints.", index=index)

@@ -2,9 +2,10 @@
 
 import functools
 from collections.abc import Sequence
-from datetime import date
-from typing import Annotated, Any, get_origin
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Literal, Self, get_origin
 from urllib.parse import parse_qs, parse_qsl
+from zoneinfo import ZoneInfo
 
 from fastapi import Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -26,7 +27,12 @@ MAX_VALUES = 100
 # The maximum number of fields of a submitted form: one for each row of a page, and a few others.
 _MOST_FIELDS = MAX_SIZE + 16
 _SEARCH_FIELDS = {"since", "until", "source", "where"}
-_PAGE_FIELDS = {"compact", "lang", "since_time", "until_time"}
+_PAGE_FIELDS = {"compact", "lang", "name", "period", "since_time", "until_time"}
+# Parameters that change how a list is shown; a list that differs in others needs a new name.
+_VIEW_FIELDS = {"after", "compact", "page", "size"}
+_LONGEST_NAME = 100
+Period = Literal["today", "24h", "7d"]
+_LENGTHS: dict[Period, timedelta] = {"24h": timedelta(hours=24), "7d": timedelta(days=7)}
 # Parameters that change what rows show, not which rows are selected.
 _ROW_FIELDS = {"size", "details", "arrived_since", "source_includes"}
 
@@ -137,7 +143,7 @@ class Form(ParameterModel):
     @property
     def is_narrowed(self) -> bool:
         """Whether there are parameters other than the search words and the page."""
-        return bool(self.parameters.keys() - {"q", "page", "after"})
+        return bool(self.parameters.keys() - {"q", "name", "page", "after"})
 
     def search(self, context: Context) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
@@ -164,9 +170,15 @@ class PageForm(Form):
 
     compact: bool = False
     """Show each row in two lines on pages, without its text."""
+    period: Period | None = None
+    """Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given."""
+    name: Annotated[str, Field(max_length=_LONGEST_NAME)] = ""
+    """A name for this search, which is the title of its page and of its feed."""
 
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":
+        if self.since or self.until:
+            self.period = None
         if not self.dedup:
             self.head, self.min_similar, self.min_sources = None, 0, 0
             if self.sort in SORTS_BY_COUNT:
@@ -176,7 +188,18 @@ class PageForm(Form):
     def changed(self, **changes: object) -> Parameters:
         """Return the parameters of the first page of this list with some parameters changed."""
         size = self.model_dump(exclude_defaults=True, include={"size"})
-        return self.parameters | size | {"page": "", "after": ""} | changes
+        same = self.parameters | size | {"page": "", "after": ""}
+        return same | ({"name": ""} if changes.keys() - _VIEW_FIELDS else {}) | changes
+
+    def dated(self, zone: ZoneInfo) -> Self:
+        """Return the form with the beginning of its period as `since`."""
+        if self.period is None:
+            return self
+        now = datetime.now(UTC)
+        since = str(now.astimezone(zone).date())
+        if length := _LENGTHS.get(self.period):
+            since = (now - length).isoformat(timespec="minutes")
+        return self.model_copy(update={"since": since, "period": None})
 
     @classmethod
     def of_address(cls, query: str) -> "PageForm":
@@ -207,4 +230,5 @@ class SubmittedForm(PageForm):
             for name in ("since", "until")
             if (time := getattr(self, f"{name}_time"))
         }
-        return self.model_copy(update=moments | {"since_time": "", "until_time": ""})
+        without = {"since_time": "", "until_time": ""} | ({"period": None} if moments else {})
+        return self.model_copy(update=moments | without)

@@ -33,7 +33,7 @@ _UTC = ZoneInfo("UTC")
 _YEAR_S = 365 * 24 * 3600
 # The longest address to return to; the address of an article's page contains the search, which may be long.
 _LONGEST_BACK = 32_000
-# Times that are further from the current time are shown as dates.
+# Times that are further from the current time are not written as a distance from it.
 _RECENT = timedelta(days=7)
 
 router = APIRouter(include_in_schema=False)
@@ -84,10 +84,10 @@ class Language:
         return _day(found.date(), self.code)
 
     def ago(self, value: object, now: datetime) -> str:
-        """Write how long ago a time was, or its day after a week; return other text unchanged."""
+        """Write how long ago a time was; empty after a week, or if it is not a time."""
         found = calendar_time(value)
         if found is None or abs(now - found) > _RECENT:
-            return self.day(value)
+            return ""
         return dates.format_timedelta(found - now, add_direction=True, locale=self.locale)
 
     def name_of(self, code: str) -> str:

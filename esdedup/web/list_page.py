@@ -22,7 +22,7 @@ from esdedup.reading.results import Page
 from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.context import Context, ContextDep
-from esdedup.web.form import PageForm, Parameters, SubmittedForm
+from esdedup.web.form import Form, PageForm, Parameters, Period, SubmittedForm
 from esdedup.web.formats import MAX_VALUE
 from esdedup.web.languages import Language, calendar_time, keep_cookie, language_of
 from esdedup.web.rendering import render
@@ -35,6 +35,11 @@ SORT_NAMES = {
     "similar-asc": translatable("fewest similar"),
     "sources-desc": translatable("most sources"),
     "rising": translatable("fastest rising"),
+}
+PERIOD_NAMES: dict[Period, str] = {
+    "today": translatable("today"),
+    "24h": translatable("24 hours"),
+    "7d": translatable("7 days"),
 }
 _VALUES_OF_A_FACET = 40
 _SHOWN_AT_ONCE = 8
@@ -78,12 +83,13 @@ async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()])
     """Show the list."""
     form = raw.at_times(datetime.now(context.zone).date())
     visits = Visits.of(context.request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
-    options = await form.options(context) | {"details": True}
+    dated = form.dated(context.zone)
+    options = await dated.options(context) | {"details": True}
     if visits.before is not None:
         options["arrived_since"] = visits.before.isoformat()
     if context.thumbnail_field is not None:
         options["source_includes"] = [context.thumbnail_field]
-    page, overview = await _read(context, form, options)
+    page, overview = await _read(context, dated, options)
     language = language_of(context)
     answer = render(
         "list.html",
@@ -91,6 +97,9 @@ async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()])
         form=form,
         page=page,
         sorts=SORT_NAMES,
+        periods=PERIOD_NAMES,
+        # The parameters with which the script asks the API for the number of articles.
+        watched={name: each for name, each in dated.changed(size=1).items() if name in Form.model_fields},
         listed=urlencode(form.parameters, doseq=True),
         last_page=MAX_HITS // form.size,
         facets=facets(overview, form, language),
@@ -156,6 +165,8 @@ def narrowings(form: PageForm, language: Language) -> list[Link]:
     """Return the filters of a list as links that remove them."""
     _ = language.gettext
     found: list[tuple[str, dict[str, object]]] = []
+    if form.period:
+        found.append((_(PERIOD_NAMES[form.period]), {"period": ""}))
     if form.since or form.until:
         found.append((_time_range(form, language), {"since": "", "until": ""}))
     found += [(each, {"source": _toggled(form.source, each)}) for each in form.source]

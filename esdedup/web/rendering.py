@@ -45,7 +45,7 @@ def _environment(language: Language) -> jinja2.Environment:
     )
     comma = language.gettext(", ")
     environment.filters |= {
-        "ago": lambda value: formats.shortened(language.ago(value, datetime.now(UTC))),
+        "ago": lambda value: language.ago(value, datetime.now(UTC)),
         "duration": language.length,
         "language": formats.language,
         "later_ms": formats.later_ms,

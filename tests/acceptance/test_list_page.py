@@ -338,8 +338,8 @@ def test_printed_pages_show_only_rows_and_totals(site: Site, visitor: Visitor) -
     page = visitor.page
     page.goto(site.address)
     page.emulate_media(media="print")
-    for kind in (".top", ".bottom", ".facets", ".over-time", ".pages", ".exports"):
-        assert not page.locator(kind).is_visible()
+    for kind in (".top", ".bottom", ".facets", ".over-time", ".pages", ".exports a", ".ranges"):
+        assert not page.locator(kind).first.is_visible()
     assert page.locator(".row h2").first.is_visible()
     assert page.locator(".totals").is_visible()
 

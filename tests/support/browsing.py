@@ -17,7 +17,7 @@ from esdedup import Reader
 
 WINDOWS = [("wide", "en"), ("narrow", "zh"), ("wide", "zh"), ("narrow", "en")]
 """All pairs of a window size and a language; the first two pairs cover both sizes and both languages."""
-SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+SIZES = {"wide": (1280, 900), "narrow": (375, 812)}
 """The width and height of windows, in pixels."""
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
 """The browser's locale, by the language in which it gets the pages."""

@@ -76,15 +76,15 @@ def test_times_and_numbers_are_localised() -> None:
     assert chinese.moment(time) == "2026年11月21日 06:00"
     for found in (english, chinese):
         assert [found.moment(value) for value in (None, "some day")] == ["", "some day"]
-        assert found.ago("some day", NOW) == "some day"
+        assert found.ago("some day", NOW) == ""
         # A time outside the years that `datetime` supports, and the first day that it supports.
         assert found.moment(2**52) == str(2**52)
-        assert found.ago("0001-01-01T00:00:00Z", NOW)
+        assert found.ago("0001-01-01T00:00:00Z", NOW) == ""
     for ago, expected in {
         timedelta(minutes=3): ("3 minutes ago", "3分钟前"),
         timedelta(hours=-2): ("in 2 hours", "2小时后"),
         timedelta(days=5): ("5 days ago", "5天前"),
-        timedelta(days=30): ("Oct 23, 2026", "2026年10月23日"),
+        timedelta(days=30): ("", ""),
     }.items():
         assert tuple(each.ago((NOW - ago).isoformat(), NOW) for each in (english, chinese)) == expected
     assert (english.number(12345), chinese.percent(0.934)) == ("12,345", "93%")

@@ -381,7 +381,7 @@ def test_bars_are_labelled_with_count_and_period() -> None:
     hours = histogram(timeline_of([1, 1], interval_ms=60 * MINUTE_MS), PageForm(), ZH)
     assert hours is not None
     assert (hours.begin[-5:], hours.end[-5:]) == ("00:00", "01:59")
-    assert hours.bars[1].label == "2024年10月4日 01:00至2024年10月4日 01:59：1 篇报道"
+    assert hours.bars[1].label == "2024年10月4日 01:00至01:59：1 篇报道"
     assert hours.bars[1].parameters["since"] == "2024-10-04T01:00+00:00"
 
 

@@ -23,7 +23,7 @@ from esdedup.forest import Aging, Store
 from esdedup.neighbours.relation import relation_of
 from tests.support.assign import assign
 
-_HUNDRED_THOUSAND, _MILLION = 100_000, 1_000_000
+_TWENTY_THOUSAND, _MILLION = 20_000, 1_000_000
 _BATCH = 1_000
 _FILLED_AT_ONCE = 5_000
 # The peer's index and ours are refreshed after this many nodes.
@@ -70,7 +70,7 @@ class PostingsBytes:
 
 def postings(run: Run) -> list[PostingsBytes]:
     """Measure the parts of the index of nodes that are searched for, with both codecs of Elasticsearch."""
-    count = run.size(_HUNDRED_THOUSAND)
+    count = run.size(_TWENTY_THOUSAND)
     sizes: dict[str, dict[str, float]] = {}
     held = Held.random(VERIFIED, count, np.random.default_rng(count))
     with server.client(run, lifetime_s=3_600) as client:

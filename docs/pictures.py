@@ -289,7 +289,107 @@ def draw_forest() -> Iterator[str]:
     )
 
 
+def draw_rules() -> Iterator[str]:
+    """Draw an arrival without neighbours, with neighbours of one root, and with neighbours of two roots."""
+    texts = versions()
+    lone = " ".join(OTHERS)
+    panels = (
+        ("a", "No neighbour: a new root", [texts[0], texts[1], lone]),
+        ("b", "All neighbours under one root: a leaf", [texts[0], texts[1], texts[2]]),
+        ("c", "Several roots: a leaf of one of them", [texts[0], texts[2], texts[4], texts[3]]),
+    )
+    wide = 290
+    for number, (name, title, given) in enumerate(panels):
+        left = 16 + wide * number
+        *before, new = range(len(given))
+        belongs = roots(given)
+        trees = [each for each in before if belongs[each] == each]
+        places = {root: (left + 60 + 130 * at, 100.0) for at, root in enumerate(trees)}
+        places |= {each: (places[belongs[each]][0], 180.0) for each in before if belongs[each] != each}
+        # A new root is drawn beside the other roots, and a leaf between its neighbours or below them.
+        places[new] = (left + 190, 100 if belongs[new] == new else 180 if len(trees) == 1 else 250)
+        yield text(left, 28, name, size=16, fill=BLUE)
+        yield text(left + 18, 28, title)
+        for each in before:
+            if belongs[each] != each:
+                yield line(*places[each], *places[belongs[each]], stroke=BLUE)
+            if explain(given[each], given[new]).near:
+                yield line(*places[new], *places[each], dashed=True)
+        if belongs[new] != new:
+            yield line(*places[new], *places[belongs[new]], stroke=BLUE)
+        for each, (x, y) in places.items():
+            yield circle(x, y, 14, str(each + 1), is_filled=belongs[each] == each)
+        yield text(places[new][0], places[new][1] + 32, "arrives", size=12, fill=GREY, anchor="middle")
+    yield text(
+        16,
+        306,
+        "Filled: a root. Blue line: joined. Dashed: neighbours, which resemble each other as whole texts.",
+        fill=GREY,
+    )
+    yield text(
+        16,
+        326,
+        "c: verified joins the root that the arrival resembles most; classic and keywords join the root with",
+        fill=GREY,
+    )
+    yield text(16, 344, "most leaves. In a tie, the oldest root wins.", fill=GREY)
+
+
+def draw_principle() -> Iterator[str]:
+    """Draw the way of an article from its fingerprint to its root, in Chinese."""
+    one, other = simhashes()
+    layout, left = NODES, 150
+    blocks = sorted({each for table in layout.tables for each in table})
+    different = one ^ other
+    same = [not any(different >> 63 - bit & 1 for bit in range(*block)) for block in blocks]
+
+    def x_of(bit: int) -> float:
+        return left + 10 * bit + 14 * next(at for at, block in enumerate(blocks) if bit < block[1])
+
+    yield text(16, 30, "1  指纹", size=15, fill=BLUE)
+    for row, (name, value) in enumerate((("新到的文章", one), ("库中的文章", other))):
+        y = 46 + 24 * row
+        yield text(16, y + 13, name)
+        for bit in range(64):
+            is_one, is_other = value >> 63 - bit & 1, different >> 63 - bit & 1
+            fill = (RED if is_one else PALE) if is_other else (BLUE if is_one else LIGHT)
+            yield box(x_of(bit), y, 9, 18, fill=fill)
+    yield text(16, 124, "2  分段", size=15, fill=BLUE)
+    for number, (block, is_same) in enumerate(zip(blocks, same, strict=True)):
+        middle = (x_of(block[0]) + x_of(block[1] - 1) + 10) / 2
+        words = f"第 {number + 1} 段{'相同' if is_same else '不同'}"
+        yield text(middle, 124, words, fill=INK if is_same else RED, anchor="middle")
+    count = different.bit_count()
+    shared = sum(a == b for a, b in zip(*layout.terms([one, other]), strict=True))
+    yield text(
+        left,
+        150,
+        f"两个指纹只差 {count} 位。差 3 位以内，五段中至少两段相同：任取两段为一个键，共 10 个键，"
+        f"这里有 {shared} 个相同。",
+        size=12,
+        fill=GREY,
+    )
+    yield text(left, 168, "在内存中查找时分四段，一段一个键：差 3 位以内，至少一段相同。", size=12, fill=GREY)
+    yield text(16, 212, "3  候选", size=15, fill=BLUE)
+    yield box(left, 192, 290, 32, fill=SKY, stroke=BLUE)
+    yield text(left + 145, 213, "有相同键的文章，再比较全文", anchor="middle")
+    yield text(16, 268, "4  根", size=15, fill=BLUE)
+    for x, words in ((left, "全文相近：归入它所在组的根"), (left + 320, "都不相近：自成一组，它就是根")):
+        yield line(left + 145, 224, x + 145, 248)
+        yield box(x, 248, 290, 32, fill="#f9fafb", stroke=LIGHT)
+        yield text(x + 145, 269, words, anchor="middle")
+    yield text(
+        left,
+        306,
+        "根的编号写进文章（dedup.root），永不改变；同一个根的文章在列表中只占一行。",
+        size=12,
+        fill=GREY,
+    )
+
+
 PICTURES = {
+    "rules": ("The three cases of an arrival: no root, one root, several roots", 890, 356, draw_rules),
+    "principle.zh": ("从指纹到根：分段、候选、比较全文", 890, 322, draw_principle),
     "forest": ("Articles in the order of their arrival, and their clusters", 900, 400, draw_forest),
     "simhash": ("How a simhash is made", 700, 300, draw_simhash),
     "bands": ("Two simhashes that are near each other share a key", 860, 300, draw_bands),

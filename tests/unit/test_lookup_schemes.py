@@ -123,6 +123,10 @@ def test_calculations_in_the_lookup_document_are_right() -> None:
     ]
     assert [LITERATURE // 2**20, 2**30 // 2**20, 2**18 // 3] == [16_384, 1_024, 87_381]
     assert [10 * LITERATURE // 2**26, in_one_store] == [2_560, 8_388_608]
+    # The saving of t tables with keys of w bits is 2^w / t, not 2^m / (m (k + 1)) for k + 1 blocks of m bits.
+    assert [LITERATURE / scheme.candidates(LITERATURE) for scheme in (BLOCKS, LEVELS)] == [16_384, 2**24]
+    assert [2**16 // (16 * 4), 2**20 // 12, 2**24 // 12] == [1_024, 87_381, 1_398_101]
+    assert EXPANSION.candidates(10**9) == pytest.approx(0.000_002, rel=0.2)
     # Keys without the number of their block find four times as many candidates.
     assert 4 * in_one_store == 4 * BLOCKS.candidates(2**37)
 

@@ -301,9 +301,52 @@ def _rows(kept: Results, table: str) -> Sequence[Cells]:
     return next((result.tables[table] for result in kept.values() if table in result.tables), [])
 
 
+# The words of tables in README.zh.md.
+_CHINESE = {
+    "precision / recall": "精确率 / 召回率",
+    "long Chinese news": "中文长新闻",
+    "Chinese bulletins": "中文快讯",
+    "English wire": "英文通稿",
+    "Chinese pages": "中文网页",
+    "English pages": "英文网页",
+    "*labelled pairs*": "*标注的文章对*",
+    "`verified` (default)": "`verified`（默认）",
+    "`classic`: the longest sentence, TF-IDF": "`classic`：最长的句子，TF-IDF",
+    "datasketch `MinHashLSH(256)`, checked": "datasketch `MinHashLSH(256)`，逐对核对",
+    "`verified`: articles a second": "`verified`：每秒处理的文章",
+    "rensa `RMinHash(128)`: articles a second": "rensa `RMinHash(128)`：每秒处理的文章",
+    "articles a day": "每天的文章",
+    "kept, days": "保留天数",
+    "nodes": "节点",
+    "which are": "节点的位置",
+    "in memory": "内存",
+    "searched for": "索引",
+    "owner's memory, GB": "所有者的内存（GB）",
+    "data nodes": "数据节点",
+    "articles/s at the peak": "高峰每秒的文章",
+    "articles/s of the owner": "所有者每秒处理的文章",
+}
+_LARGE = re.compile(r"([\d.]+) (million|billion)")
+
+
+def _in_chinese(lines: Iterable[str]) -> Iterator[str]:
+    """Translate the cells of a table."""
+
+    def number(found: re.Match[str]) -> str:
+        ten_thousands = float(found[1]) * (100 if found[2] == "million" else 100_000)
+        return f"{ten_thousands / 10_000:g} 亿" if ten_thousands >= 10_000 else f"{ten_thousands:,g} 万"
+
+    for line in lines:
+        cells = [_CHINESE.get(cell, cell) for cell in line.split(" | ")]
+        ends = [_CHINESE.get(cell.strip("| "), cell.strip("| ")) for cell in (cells[0], cells[-1])]
+        cells[0], cells[-1] = f"| {ends[0]}", f"{ends[1]} |"
+        yield line if line.startswith("|---") else _LARGE.sub(number, " | ".join(cells))
+
+
 _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality": _quality,
     "in-short": _quality_summary,
+    "in-short-zh": lambda kept: _in_chinese(_quality_summary(kept)),
     "sets": _sets,
     "as-they-come": _as_they_come,
     "excerpts": lambda kept: _by_set(_rows(kept, "excerpts"), ["part", "fed"], ["all"]),
@@ -312,6 +355,7 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "cost": _cost,
     "capacity": lambda _: _capacity_in_full(),
     "capacity-in-short": lambda _: _capacity(_FEW_COLUMNS),
+    "capacity-in-short-zh": lambda _: _in_chinese(_capacity(_FEW_COLUMNS)),
     "plan-in-short": lambda _: _plan_in_short(),
     "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
     "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),

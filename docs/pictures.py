@@ -296,7 +296,7 @@ def draw_rules() -> Iterator[str]:
     panels = (
         ("a", "No neighbour: a new root", [texts[0], texts[1], lone]),
         ("b", "All neighbours under one root: a leaf", [texts[0], texts[1], texts[2]]),
-        ("c", "Several roots: a leaf of one of them", [texts[0], texts[2], texts[4], texts[3]]),
+        ("c", "Several roots: a leaf of one of them", [texts[0], texts[1], texts[2], texts[4], texts[3]]),
     )
     wide = 290
     for number, (name, title, given) in enumerate(panels):
@@ -305,7 +305,11 @@ def draw_rules() -> Iterator[str]:
         belongs = roots(given)
         trees = [each for each in before if belongs[each] == each]
         places = {root: (left + 60 + 130 * at, 100.0) for at, root in enumerate(trees)}
-        places |= {each: (places[belongs[each]][0], 180.0) for each in before if belongs[each] != each}
+        for each in before:
+            if (root := belongs[each]) != each:
+                leaves = [other for other in before if belongs[other] == root != other]
+                shift = 44 * leaves.index(each) - 22 * (len(leaves) - 1)
+                places[each] = (places[root][0] + shift, 180.0)
         # A new root is drawn beside the other roots, and a leaf between its neighbours or below them.
         places[new] = (left + 190, 100 if belongs[new] == new else 180 if len(trees) == 1 else 250)
         yield text(left, 28, name, size=16, fill=BLUE)

@@ -49,6 +49,10 @@ NOT_RUN = {
     },
     ("docs/guides/kafka.md", "pip install esdedup kafka-python"): INSTALLED,
     (
+        "docs/guides/fastapi.md",
+        "uvicorn app:app --port 8000",
+    ): "serves until it is stopped; tests/acceptance/test_mounted.py serves the same files",
+    (
         "docs/guides/backup.md",
         "curl -X PUT 'localhost:9200/_snapshot/backup/monday?wait_for_completion=true' "
         "-H 'Content-Type: application/json' \\",

@@ -1,5 +1,4 @@
-"""Mappings and searches as JSON files, for use with curl.
+"""Mappings and searches as JSON files; `README.md` describes those for use with curl.
 
-`articles.json` is a component template and `forest.json` creates the index of a forest. `list-newest.json`,
-`list-most-similar.json` and `similar.json` are searches.
+`articles.json` is a component template and `forest.json` the body of a forest's index without its metadata.
 """

@@ -1,7 +1,9 @@
 """The requests in the documentation, and the saved objects for Kibana."""
 
+import collections
 import json
 import re
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,11 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from docs.kibana import EDITORIAL_FILE, FILE, saved_objects, written
-from esdedup import Dedup
+from esdedup import Dedup, ForestMismatch
 from esdedup.fields import EditorialFields, Fields
 from esdedup.maintenance.editor import Editor, EditRequest
-from tests.support.forests import feed
-from tests.support.names import new_names
+from tests.support.forests import ARTICLES, feed, roots
+from tests.support.names import Names, new_names
 from tests.support.pages import article
 from tests.support.requests_shown import IN_DOCS, IN_MAPPINGS
 
@@ -39,6 +41,55 @@ def test_requests_in_mappings_are_answered(es: Elasticsearch, unchanged: tuple[s
     body = json.loads((ROOT / "mappings" / f"{name}.json").read_text())
     assert body == IN_MAPPINGS[name]
     assert_answers(es, unchanged[0], body)
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_the_files_of_mappings_suffice_for_curl(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, shards: int
+) -> None:
+    def send(method: str, path: str, body: Any) -> Any:
+        request = urllib.request.Request(f"{elasticsearch_url}/{path}", json.dumps(body).encode())
+        request.add_header("Content-Type", "application/json")
+        request.method = method
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    files = {path.stem: json.loads(path.read_text()) for path in (ROOT / "mappings").glob("*.json")}
+    index, forest, template = index_name("curl"), index_name("forest"), index_name("template")
+    own = {"settings": {"number_of_shards": shards}, "mappings": {"dynamic": False}}
+    body = {"index_patterns": [index], "priority": 9, "composed_of": [template], "template": own}
+    send("PUT", f"_component_template/{template}", files["articles"])
+    send("PUT", f"_index_template/{template}", body)
+    try:
+        send("PUT", index, {})
+    finally:
+        es.indices.delete_index_template(name=template)
+        es.cluster.delete_component_template(name=template)
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, ARTICLES)
+    counts = collections.Counter(roots(es, index).values())
+    newest = send("POST", f"{index}/_search", files["list-newest"])
+    found = [hit["_source"]["dedup"]["root"] for hit in newest["hits"]["hits"]]
+    assert len(set(found)) == len(found) == 20
+    for size in (20, 1_000):
+        largest = files["list-most-similar"]
+        largest["aggs"]["roots"]["terms"]["shard_size"] = size
+        listed = send("POST", f"{index}/_search", largest)["aggregations"]["roots"]
+        error = listed["doc_count_error_upper_bound"]
+        assert error == 0 or (shards > 1 and size == 20)
+        for bucket in listed["buckets"]:
+            assert counts[bucket["key"]] - error <= bucket["doc_count"] <= counts[bucket["key"]]
+    hit = newest["hits"]["hits"][0]
+    similar = json.dumps(files["similar"]).replace("ROOT", found[0])
+    similar = similar.replace('"INDEX"', json.dumps(index)).replace('"ID"', json.dumps(hit["_id"]))
+    assert (
+        send("POST", f"{index}/_search", json.loads(similar))["hits"]["total"]["value"]
+        == counts[found[0]] - 1
+    )
+    # This file alone does not make a forest.
+    send("PUT", bare := index_name("bare"), files["forest"])
+    with pytest.raises(ForestMismatch, match="is not a forest of esdedup"):
+        Dedup(es, forest=bare).open()
 
 
 def assert_answers(es: Elasticsearch, index: str, body: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from esdedup.elastic.forest.lease import DEFAULT_TTL_S
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.meta import WritableIndex, forest_of, saved_forest
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
-from esdedup.elastic.patience import patient
+from esdedup.elastic.patience import await_first_answer, patient
 from esdedup.elastic.stories import settle
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -98,7 +98,8 @@ class Dedup(Closing):
                 retention, which is 30 days in a new forest. A longer retention does not revive expired nodes.
             change_retention: Whether `retention` may be shorter than the forest's current retention.
             batch_size: How many articles are assigned together, 1 to 5,000.
-            wait_s: How long to wait while another process owns the forest.
+            wait_s: How long to wait while another process owns the forest, and for the first answer of a
+                server that is starting. Later, requests are retried for 90 s while the server is unavailable.
             lease_ttl_s: If this process dies without releasing the forest, another process may take over the
                 forest after this many seconds; at least 1.
             lookup: How a new forest finds nodes: `memory` or `search`. With `memory`, all nodes are loaded
@@ -145,6 +146,7 @@ class Dedup(Closing):
             workers=workers,
             expire_every_s=expire_every_s,
         )
+        await_first_answer(client, wait_s)
         self.reader = Reader(client, fields=fields, forest=forest, profile=profile, overrides=overrides)
         self._client = client
         self._fields = fields

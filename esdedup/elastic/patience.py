@@ -2,7 +2,9 @@
 
 import logging
 import threading
+import time
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import elastic_transport
 import tenacity
@@ -17,12 +19,24 @@ log = logging.getLogger("esdedup")
 
 # A restarted server answers within a minute, and then recovers its shards within seconds.
 PATIENCE_S = 90.0
+# A server that this process has never reached is probably not running, or has another address.
+FIRST_PATIENCE_S = 3.0
 _ANSWER_S = 60.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 # Shorter waits are not logged.
 _UNREMARKABLE_S = 1.0
 _LATE_S = 5.0
 _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
+# By node pool, which a client shares with its copies: the servers that have answered, and how long to wait
+# for servers that are starting.
+_answered: WeakSet[Any] = WeakSet()
+_start_s: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+
+
+def await_first_answer(client: Elasticsearch, wait_s: float) -> None:
+    """Allow a server this many seconds to start, if that is more than usual."""
+    if wait_s > FIRST_PATIENCE_S:
+        _start_s[client.transport.node_pool] = wait_s
 
 
 def retrying(
@@ -45,14 +59,23 @@ class _PatientTransport:
         self.impatient = client
         self._transport = client.transport
         self._patience_s = patience_s
-        self._has_answered = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
         refuse_inherited(self.impatient)
-        waited_s, is_logged = 0.0, False
+        waited_s, is_logged, begun_s = 0.0, False, time.monotonic()
+        pool = self._transport.node_pool
+        start_s = _start_s.get(pool, min(FIRST_PATIENCE_S, self._patience_s))
+
+        def patience_s() -> float:
+            return self._patience_s if pool in _answered else start_s
+
+        def send() -> elastic_transport.TransportApiResponse:
+            answer = self._transport.perform_request(*request, **parameters)
+            _answered.add(pool)
+            return answer
 
         def log_wait(state: tenacity.RetryCallState) -> None:
             nonlocal waited_s, is_logged
@@ -65,24 +88,30 @@ class _PatientTransport:
             why = "does not answer"
             if state.outcome.exception() is None:
                 why = f"is busy (status {state.outcome.result().meta.status})"
-            log.warning("Elasticsearch at %s %s: retrying for up to %g s", at, why, self._patience_s)
+            log.warning("Elasticsearch at %s %s: retrying for up to %g s", at, why, patience_s())
 
         at = addresses_of(self.impatient)
         # Warn early about a server that accepts the first request but does not answer it.
         late = threading.Timer(_LATE_S, log.warning, ("Elasticsearch at %s has not answered yet", at))
         late.daemon = True
-        if not self._has_answered:
+        if pool not in _answered:
             late.start()
         try:
             answer: elastic_transport.TransportApiResponse = retrying(
-                tenacity.retry_if_exception(_is_transient),
+                tenacity.retry_if_exception(
+                    lambda error: _is_transient(error) and time.monotonic() - begun_s < patience_s()
+                ),
                 tenacity.retry_if_result(_is_busy),
-                patience_s=self._patience_s,
+                patience_s=max(self._patience_s, start_s),
                 before_sleep=log_wait,
-            )(self._transport.perform_request, *request, **parameters)
+            )(send)
+        except _TRANSIENT as error:
+            if pool in _answered or not _is_transient(error):
+                raise
+            why = f"{error.message}; if {at} is starting, `wait_s` waits for it"
+            raise type(error)(why, errors=error.errors) from error
         finally:
             late.cancel()
-        self._has_answered = True
         if is_logged:
             log.warning("Elasticsearch answers again, after %.0f s", waited_s)
         return answer

@@ -16,7 +16,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.elastic.patience import patient
+from esdedup.elastic.patience import await_first_answer, patient
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import Aging
@@ -55,13 +55,15 @@ class Maintenance(Inspection):
             client: The caller must close it.
             forest: The name of the forest's index. None means the articles' forest, or ``esdedup-forest``.
             fields: The names of the articles' fields. None means the indices' own names, which must agree.
-            wait_s: How long to wait while another process owns the forest.
+            wait_s: How long to wait while another process owns the forest, and for the first answer of a
+                server that is starting.
 
         Raises:
             SettingError: An argument has a wrong type, the forest's name is invalid, or `wait_s` is negative.
         """
         if not wait_s >= 0:
             raise SettingError(f"wait_s is {wait_s}; it must be at least 0")
+        await_first_answer(client, wait_s)
         self._client = patient(client)
         self._scope = ForestScope(fields=fields, given_forest=forest)
         self._wait_s = wait_s

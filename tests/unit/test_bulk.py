@@ -16,7 +16,7 @@ from esdedup.elastic import bulk
 from esdedup.elastic.bulk import ArticleBulk, send_bulk
 from esdedup.elastic.client import connect, connect_async, credentials_of
 from esdedup.elastic.errors import translated
-from esdedup.elastic.patience import patient
+from esdedup.elastic.patience import await_first_answer, patient
 
 ARTICLES, CULPRIT = 100, "37"
 BREAKER = {"type": "circuit_breaking_exception", "reason": "[parent] Data too large"}
@@ -239,12 +239,34 @@ def test_long_waits_and_their_end_are_logged(
     monkeypatch.setattr("esdedup.elastic.patience._UNREMARKABLE_S", 0.2)
     answers(*[elastic_transport.ConnectionError("refused")] * 8, 200, 503, 200)
     with Elasticsearch(ADDRESS) as es:
+        await_first_answer(es, 60.0)
         patient(es).indices.refresh(index="news")
         # A short wait is not logged.
         patient(es).indices.refresh(index="news")
     asked, over = (each.message for each in caplog.records if each.name == "esdedup")
-    assert asked == f"Elasticsearch at {ADDRESS} does not answer: retrying for up to 90 s"
+    assert asked == f"Elasticsearch at {ADDRESS} does not answer: retrying for up to 60 s"
     assert over.startswith("Elasticsearch answers again, after ")
+
+
+REFUSED = elastic_transport.ConnectionError("refused")
+
+
+def test_only_a_server_that_has_answered_is_awaited(
+    answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("esdedup.elastic.patience.FIRST_PATIENCE_S", 0.0)
+    left = answers(REFUSED, REFUSED, 503, REFUSED, REFUSED, 200)
+    with Elasticsearch(ADDRESS) as es:
+        with pytest.raises(elastic_transport.ConnectionError) as raised:
+            patient(es).indices.refresh(index="news")
+        assert raised.value.message == f"refused; if {ADDRESS} is starting, `wait_s` waits for it"
+        await_first_answer(es, 10.0)
+        # Every copy of the client knows that the server was reached.
+        patient(es).indices.refresh(index="news")
+        assert left == []
+        left = answers(REFUSED, 200)
+        patient(es).indices.refresh(index="news")
+        assert left == []
 
 
 def test_a_server_that_never_responds_is_logged(

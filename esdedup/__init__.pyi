@@ -48,6 +48,8 @@ from esdedup.ingest.actions import BulkAction as BulkAction
 from esdedup.ingest.adopt import Adoption as Adoption
 from esdedup.ingest.adopt import AdoptionIntoCopies as AdoptionIntoCopies
 from esdedup.ingest.async_dedup import AsyncDedup as AsyncDedup
+from esdedup.ingest.cluster import ClusteredArticle as ClusteredArticle
+from esdedup.ingest.cluster import cluster as cluster
 from esdedup.ingest.dedup import Dedup as Dedup
 from esdedup.ingest.migrate import Migration as Migration
 from esdedup.ingest.remove import Removal as Removal

@@ -35,7 +35,8 @@ def _in_thread(
 
     @functools.wraps(method)
     async def awaited(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return await self._run(method, self._dedup, *args, **options)
+        # Not `method` itself, which a subclass of `Dedup` may override.
+        return await self._run(getattr(self._dedup, method.__name__), *args, **options)
 
     return awaited
 
@@ -75,7 +76,7 @@ class AsyncDedup:
     """
 
     reader: AsyncReader
-    _blocking: Elasticsearch
+    _blocking: Elasticsearch | Dedup
     _dedup: Dedup
     _threads: ThreadPoolExecutor
 

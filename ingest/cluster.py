@@ -1,27 +1,34 @@
-"""Clusters the articles of files in memory, without Elasticsearch."""
+"""`cluster`: clusters articles in memory, without Elasticsearch."""
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
+from typing import Any
 
 import pydantic
 from esdedup.ingest.assigner import DateCheck, arrive
 from esdedup.ingest.dates import judged
-from esdedup.ingest.files import FileArticle, ReadArticle, text_batches
+from esdedup.ingest.enricher import OnRejected, log_rejected
+from esdedup.ingest.files import FileArticle, ReadArticle, articles_of, text_batches
+from esdedup.ingest.json_values import size_of
 from esdedup.ingest.learn import OnLearned, learn
+from esdedup.ingest.records import FileRecord
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, term_of, value_of
 from esdedup.fingerprint import WORKERS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging
+from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
+from esdedup.forest import Aging, Kind
+from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import Provenance, RawPage
 from esdedup.times import time_reader
+
+_ORIGINAL = {Kind.NEW_ROOT, Kind.WITHOUT_FINGERPRINT}
 
 
 class ClusteredArticle(pydantic.BaseModel, frozen=True):
@@ -30,6 +37,8 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     id: str
     # The root; None if the text, or an earlier text with the same content hash, has no fingerprint.
     root: str | None
+    # Whether the article began its cluster, or has no root.
+    is_original: bool
     # An earlier root whose text contains this root's text, if any.
     part_of: str | None
     # An earlier root whose text is a part of this root's text, if any.
@@ -40,6 +49,75 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     boilerplate_letters: int = pydantic.Field(default=0, exclude=True)
     # Whether times are used and the article has no plausible date.
     is_undated: bool = pydantic.Field(default=False, exclude=True)
+
+
+def cluster(
+    articles: Iterable[Mapping[str, Any]],
+    *,
+    profile: Profile | str = DEFAULT,
+    fields: Fields | None = None,
+    id_field: str = "id",
+    retention: timedelta | None = None,
+    overrides: Overrides = NO_OVERRIDES,
+    on_rejected: OnRejected = log_rejected,
+    workers: int = WORKERS,
+) -> Iterator[ClusteredArticle]:
+    """Yield each article's cluster, in the order of the articles, lazily, in batches of 1,000.
+
+    Args:
+        articles: The articles. A frame of pandas or polars, a table or dataset of pyarrow, or a data set of
+            Hugging Face is read row by row.
+        profile: How texts are fingerprinted, or the name of a standard profile.
+        fields: The names of the articles' fields; None uses the default names.
+        id_field: The field with an article's id, a string or a whole number. An article without an id is
+            named by its position, from 1.
+        retention: How long a cluster accepts articles after its latest one, by the articles' times. None
+            ignores their times, and nothing expires.
+        overrides: Passages declared boilerplate or text.
+        on_rejected: Called for each article that is left out because it has no text or an invalid or
+            repeated id; the default logs a warning.
+        workers: How many threads fingerprint texts, with the same results.
+
+    Raises:
+        FieldsNotFound: The first articles all lack the text.
+        SettingError: An argument is out of range.
+    """
+    fields = fields or Fields()
+    clustering = Clustering(
+        profile=get_profile(profile),
+        fields=fields,
+        use_time=retention is not None,
+        retention=retention or DEFAULT_RETENTION,
+        overrides=overrides,
+        on_rejected=on_rejected,
+        workers=workers,
+    )
+    return clustering.cluster(articles_of(_records(articles, id_field), fields=fields, id_field=id_field))
+
+
+# How many rows of a frame are converted at a time.
+_ROWS = 10_000
+
+
+def _records(articles: Any, id_field: str) -> Iterator[FileRecord | ArticleRejected]:
+    """Yield the rows of a frame or another iterable as articles; rows without an id get their position."""
+    if hasattr(articles, "iter_rows"):  # polars
+        rows = articles.iter_rows(named=True)
+    elif hasattr(articles, "iloc"):  # pandas
+        parts = (articles.iloc[start : start + _ROWS] for start in range(0, len(articles), _ROWS))
+        nulls = (part.astype(object).where(part.notna(), None) for part in parts)
+        rows = (row for part in nulls for row in part.to_dict("records"))
+    elif hasattr(articles, "to_batches"):  # pyarrow
+        rows = (row for batch in articles.to_batches() for row in batch.to_pylist())
+    else:
+        rows = articles
+    for number, row in enumerate(rows, 1):
+        place = f"article {number}"
+        if isinstance(row, Mapping):
+            named = row if row.get(id_field) is not None else {**row, id_field: number}
+            yield FileRecord(place=place, fields=dict(named), size_bytes=size_of(row))
+        else:
+            yield ArticleRejected(place, f"must be a mapping of fields, not {type(row).__name__}")
 
 
 class Clustering:
@@ -123,6 +201,7 @@ class Clustering:
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,
+                is_original=assigned.kind in _ORIGINAL,
                 part_of=assigned.part_of,
                 has_part=assigned.has_part,
                 fingerprint=assigned.node,

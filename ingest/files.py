@@ -54,14 +54,20 @@ def read_articles(
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ReadArticle]:
-    """Yield the articles of files in order, and a rejection for each unreadable article or repeated id.
+    """Yield the articles of files as `articles_of` does."""
+    records = (record for path in paths for record in read_records(path, on_bytes=on_bytes))
+    return articles_of(records, fields=fields or Fields(), id_field=id_field)
+
+
+def articles_of(
+    records: Iterator[FileRecord | ArticleRejected], *, fields: Fields, id_field: str
+) -> Iterator[ReadArticle]:
+    """Yield the articles of records in order, and a rejection for each unreadable article or repeated id.
 
     Only the latest ids, at least 5 million, are compared. Raises `FieldsNotFound` as `check_fields` does.
     """
-    fields = fields or Fields()
     is_only_id = id_field not in fields.names.values()
     seen = SeenIds()
-    records = (record for path in paths for record in read_records(path, on_bytes=on_bytes))
     for record in check_fields(records, fields, id_field=id_field):
         if isinstance(record, ArticleRejected):
             yield record

@@ -1,0 +1,159 @@
+"""Clustering and feeding without a server: `esdedup.cluster` and `esdedup.testing`."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import esdedup
+from esdedup import ArticleRejected, Dedup, Fields, FieldsNotFound, IndexNotReady, SettingError
+from esdedup.testing import AsyncInMemoryDedup, InMemoryDedup
+from tests import sample
+
+SAMPLE = list(sample.articles(300))
+LONG = "The ferry leaves the harbour at nine, and returns in the evening with the last passengers."
+
+
+class Frame:
+    """Has the methods of a frame of polars."""
+
+    def iter_rows(self, *, named: bool) -> Iterator[dict[str, Any]]:
+        assert named
+        yield from SAMPLE
+
+
+class Table:
+    """Has the methods of a table of pyarrow; its batches are tables here."""
+
+    def __init__(self, *parts: "Table") -> None:
+        self._parts = parts
+
+    def to_batches(self) -> tuple["Table", ...]:
+        return self._parts
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        return SAMPLE
+
+
+def test_any_iterable_of_rows_is_clustered() -> None:
+    expected = list(esdedup.cluster(SAMPLE))
+    assert [each.id for each in expected] == [each["id"] for each in SAMPLE]
+    originals = [each.root for each in expected if each.is_original]
+    assert len(originals) == len(set(originals)) == len({each.root for each in expected}) < len(SAMPLE)
+    for articles in (iter(SAMPLE), Frame(), Table(Table())):
+        assert list(esdedup.cluster(articles)) == expected  # type: ignore[arg-type]
+
+
+def test_clustering_is_lazy_and_gives_the_roots_of_a_feeder() -> None:
+    taken = 0
+
+    def articles() -> Iterator[dict[str, Any]]:
+        nonlocal taken
+        for taken, article in enumerate(SAMPLE * 10, 1):
+            yield {**article, "id": taken}
+
+    found = esdedup.cluster(articles(), retention=timedelta(days=30))
+    assert taken == 0
+    first = next(found)
+    assert taken <= 1_100
+    dedup = InMemoryDedup()
+    actions = ({"_id": each["id"], **each} for each in SAMPLE)
+    roots = [each["_source"]["dedup"]["root"] for each in dedup.enrich(actions, backfill=True)]
+    assert [first.root, *(next(found).root for _ in SAMPLE[1:])] == roots
+
+
+def test_articles_without_an_id_are_numbered() -> None:
+    rejected: list[ArticleRejected] = []
+    given: list[Any] = [{"body": LONG}, {"body": None}, "no mapping", {"body": LONG, "id": 7}, {"id": True}]
+    found = list(esdedup.cluster(given, fields=Fields(text="body"), on_rejected=rejected.append))
+    assert [(each.id, each.is_original) for each in found] == [("1", True), ("7", False)]
+    assert [str(each) for each in rejected] == [
+        "article 2 (id '2'): has no field 'body', or it is null",
+        "article 3: must be a mapping of fields, not str",
+        "article 5: its id in 'id' must be a non-empty string or a whole number",
+    ]
+
+
+def test_wrong_names_and_settings_are_refused() -> None:
+    with pytest.raises(FieldsNotFound):
+        list(esdedup.cluster([{"body": LONG}]))
+    with pytest.raises(SettingError):
+        esdedup.cluster([], profile="none")
+
+
+def test_clusters_expire_only_with_a_retention() -> None:
+    def at(day: int) -> dict[str, Any]:
+        return {"id": day, "text": LONG, "published_at": datetime(2026, 1, day, tzinfo=UTC)}
+
+    days = [at(1), at(20)]
+    assert [each.is_original for each in esdedup.cluster(days)] == [True, False]
+    both = esdedup.cluster(days, retention=timedelta(days=7))
+    assert [each.is_original for each in both] == [True, True]
+
+
+def test_the_feeder_in_memory_has_the_methods_of_the_real_one() -> None:
+    for name, method in inspect.getmembers(Dedup, inspect.isroutine):
+        if not name.startswith("_"):
+            mine = getattr(InMemoryDedup, name)
+            assert inspect.signature(mine) == inspect.signature(method)
+            assert inspect.iscoroutinefunction(getattr(AsyncInMemoryDedup, name, None)) or name in {
+                "enrich",
+                "open",
+            }
+    given = inspect.signature(Dedup).parameters
+    assert given.items() > {
+        (name, each if name != "retention" else given[name])
+        for name, each in inspect.signature(InMemoryDedup).parameters.items()
+    }
+
+
+def actions(index: str = "news") -> list[dict[str, Any]]:
+    return [{"_index": index, "_id": each["id"], "_source": each} for each in SAMPLE]
+
+
+def test_indices_must_be_set_up_for_this_forest() -> None:
+    with InMemoryDedup() as dedup:
+        with pytest.raises(IndexNotReady, match="'news' does not exist: set it up") as raised:
+            list(dedup.enrich(actions()))
+        assert (raised.value.index, raised.value.status) == ("news", 404)
+        assert (dedup.setup("news"), dedup.setup("news")) == (True, False)
+        assert dedup.require_ready("news") == Fields()
+        dedup.setup("other", forest="another")
+        with pytest.raises(IndexNotReady, match="belongs to the forest 'another'"):
+            dedup.require_ready("other")
+        for invalid in ("esdedup-forest", "News"):
+            with pytest.raises(SettingError):
+                dedup.setup(invalid)
+        with pytest.raises(SettingError, match="nothing to read"):
+            _ = dedup.reader
+        dedup.setup_template("daily")
+        assert dedup.require_ready("news-2026") == Fields()
+    assert dedup.expire().checked == 0
+    assert dedup.learn(["a page that nobody has seen before"]) == 1
+
+
+def test_options_of_an_index_reach_its_articles() -> None:
+    dedup = InMemoryDedup(fields=Fields(dedup="own"))
+    dedup.setup("routed", route_by_root=True)
+    dedup.setup("edited", editorial=True)
+    (routed,), (edited,) = (list(dedup.enrich(actions(name)[:1])) for name in ("routed", "edited"))
+    assert routed["routing"] == routed["_source"]["own"]["root"] == edited["_source"]["own"]["story"]
+
+
+def test_the_forest_survives_closing_and_the_async_feeder_shares_it() -> None:
+    dedup = InMemoryDedup()
+    dedup.setup("news")
+    with dedup:
+        before = [each["_source"]["dedup"]["root"] for each in dedup.enrich(actions())]
+
+    async def again() -> list[Any]:
+        async with AsyncInMemoryDedup(dedup) as feeder:
+            assert not await feeder.setup("news")
+            return [each["_source"]["dedup"] async for each in feeder.enrich(actions())]
+
+    found = asyncio.run(again())
+    assert [each["root"] for each in found] == before
+    assert found[-1]["seq"] == 2 * len(SAMPLE)

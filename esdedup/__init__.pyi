@@ -33,6 +33,7 @@ from esdedup.errors import ServerUnavailable as ServerUnavailable
 from esdedup.errors import SettingError as SettingError
 from esdedup.errors import SidecarError as SidecarError
 from esdedup.errors import SidecarUnavailable as SidecarUnavailable
+from esdedup.errors import StateUnusable as StateUnusable
 from esdedup.errors import TextFailed as TextFailed
 from esdedup.fields import Fields as Fields
 from esdedup.fingerprint.agreement import Agreement as Agreement

@@ -32,6 +32,7 @@ EsdedupError
 │   └── ForestMismatch       the forest has another profile or format           .found .supported
 ├── SidecarError             a sidecar refuses articles                         .address .status
 │   └── SidecarUnavailable   no sidecar accepts articles; they may be sent again
+├── StateUnusable            the state of a clustering is damaged, or has other rules  .path
 └── NodeError                the embedded Elasticsearch did not start or stop
 """
 
@@ -315,6 +316,14 @@ class SidecarError(EsdedupError):
 
 class SidecarUnavailable(SidecarError):
     """No sidecar accepts articles at the moment; the same articles may be sent again."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class StateUnusable(EsdedupError):
+    """The saved state of a clustering is damaged, or was made by another version, profile or retention."""
+
+    # The file.
+    path: str
 
 
 class NodeError(EsdedupError):

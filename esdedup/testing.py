@@ -89,9 +89,6 @@ class InMemoryDedup(Dedup):
     def close(self) -> None:
         """Do nothing: the forest stays in memory."""
 
-    def open(self) -> None:
-        """Do nothing: the forest is in memory."""
-
     def setup(
         self,
         index: str,
@@ -114,10 +111,6 @@ class InMemoryDedup(Dedup):
         """Prepare every index that is not set up itself, whatever the template's name."""
         check_index_name(name)
         self._template = self._index(forest, is_editorial=editorial)
-
-    def expire(self) -> Expired:
-        """Return no numbers: expired nodes are dropped while articles are assigned."""
-        return Expired()
 
     def _index(self, forest: str | None, *, is_editorial: bool) -> WritableIndex:
         named = dataclasses.replace(self._fields or Fields(), time_format=DEFAULT_FORMAT)
@@ -161,6 +154,10 @@ class _Owner:
     def assign(self, articles: Sequence[ArticleAction]) -> None:
         with self._lock:
             self._assigner.assign(articles, store=self._store, now_ms=int(time.time() * 1000)).result()
+
+    def expire(self) -> Expired:
+        # Expired nodes are dropped while articles are assigned.
+        return Expired()
 
     def learn(self, texts: Iterable[RawPage], *, batch_size: int, on_learned: OnLearned) -> int:
         with self._lock:

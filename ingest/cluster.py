@@ -4,6 +4,8 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pydantic
@@ -14,6 +16,7 @@ from esdedup.ingest.files import FileArticle, ReadArticle, articles_of, text_bat
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.records import FileRecord
+from esdedup.ingest.saved_state import SavedStore
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
@@ -58,6 +61,7 @@ def cluster(
     fields: Fields | None = None,
     id_field: str = "id",
     retention: timedelta | None = None,
+    state: str | PathLike[str] | None = None,
     overrides: Overrides = NO_OVERRIDES,
     on_rejected: OnRejected = log_rejected,
     workers: int = WORKERS,
@@ -73,6 +77,8 @@ def cluster(
             named by its position, from 1.
         retention: How long a cluster accepts articles after its latest one, by the articles' times. None
             ignores their times, and nothing expires.
+        state: A file from which earlier clusters are continued, and which is replaced once all articles have
+            been yielded. If it does not exist, it is created.
         overrides: Passages declared boilerplate or text.
         on_rejected: Called for each article that is left out because it has no text or an invalid or
             repeated id; the default logs a warning.
@@ -81,18 +87,26 @@ def cluster(
     Raises:
         FieldsNotFound: The first articles all lack the text.
         SettingError: An argument is out of range.
+        StateUnusable: The file is damaged, was made by another version, profile or retention, or cannot be
+            written.
     """
     fields = fields or Fields()
     clustering = Clustering(
         profile=get_profile(profile),
         fields=fields,
         use_time=retention is not None,
-        retention=retention or DEFAULT_RETENTION,
+        retention=retention,
+        state=None if state is None else Path(state),
         overrides=overrides,
         on_rejected=on_rejected,
         workers=workers,
     )
-    return clustering.cluster(articles_of(_records(articles, id_field), fields=fields, id_field=id_field))
+    return _saving(clustering, articles_of(_records(articles, id_field), fields=fields, id_field=id_field))
+
+
+def _saving(clustering: "Clustering", articles: Iterator[ReadArticle]) -> Iterator[ClusteredArticle]:
+    yield from clustering.cluster(articles)
+    clustering.save()
 
 
 # How many rows of a frame are converted at a time.
@@ -121,11 +135,11 @@ def _records(articles: Any, id_field: str) -> Iterator[FileRecord | ArticleRejec
 
 
 class Clustering:
-    """Assigns articles to clusters in order of arrival, in an initially empty forest in memory.
+    """Assigns articles to clusters in order of arrival, in a forest in memory.
 
     With `use_time`, the forest's time is taken from the articles; without it, nothing expires. `on_cut` is
     called with the name of each article whose text is too long to be fingerprinted whole. Rejected articles
-    are not yielded.
+    are not yielded. With `state`, the forest begins with the contents of this file, which `save` replaces.
     """
 
     def __init__(
@@ -134,7 +148,8 @@ class Clustering:
         profile: Profile,
         fields: Fields,
         use_time: bool,
-        retention: timedelta,
+        retention: timedelta | None = None,
+        state: Path | None = None,
         overrides: Overrides = NO_OVERRIDES,
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
@@ -148,7 +163,12 @@ class Clustering:
         self._on_cut = on_cut
         self._dates = DateCheck()
         self._fingerprinter = Fingerprinter(profile, threads=workers)
-        self._store = MemoryStore(aging=Aging.of(retention=retention), relation=relation_of(profile))
+        self._store: MemoryStore
+        if state is not None:
+            self._store = SavedStore(state, profile=profile, retention=retention)
+        else:
+            aging = Aging.of(retention=retention or DEFAULT_RETENTION)
+            self._store = MemoryStore(aging=aging, relation=relation_of(profile))
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:
         """Learn boilerplate from texts without assigning them; return how many were new."""
@@ -164,6 +184,11 @@ class Clustering:
         """Assign articles, lazily, batch by batch."""
         for batch in text_batches(articles, self._fields, self._on_rejected):
             yield from self._cluster_batch(batch)
+
+    def save(self) -> None:
+        """Save the forest, if `state` was given; raises `StateUnusable` if that is impossible."""
+        if isinstance(self._store, SavedStore):
+            self._store.save()
 
     def _cluster_batch(self, batch: list[tuple[FileArticle, str]]) -> Iterator[ClusteredArticle]:
         field = self._fields.time

@@ -5,6 +5,7 @@ import functools
 import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +18,6 @@ from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
-from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest import word_files
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import read_articles
@@ -42,6 +42,7 @@ def cluster(
         ),
     ] = None,
     retention_days: Annotated[float | None, typer.Option(min=0.001, max=1_000_000)] = None,
+    state: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     learn_first: options.LearnFirst = False,
     threads: Threads,
     fingerprinting: options.Fingerprinting,
@@ -57,6 +58,7 @@ def cluster(
         time_field: The publication time. Default: articles have no time, and nothing expires.
         retention_days: With --time-field: for how many days after its last article a cluster accepts more
             articles. Default: 30.
+        state: Continue the clusters in this file, and replace it at the end; if it does not exist, create it.
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days requires --time-field: without a time, nothing expires")
@@ -76,7 +78,8 @@ def cluster(
             overrides=overrides,
             fields=fields,
             use_time=time_field is not None,
-            retention=timedelta(days=retention_days) if retention_days else DEFAULT_RETENTION,
+            retention=timedelta(days=retention_days) if retention_days else None,
+            state=state,
             on_rejected=run.reject,
             on_cut=run.cut_off,
             workers=threads.workers,
@@ -93,6 +96,8 @@ def cluster(
                 counts["undated"] += article.is_undated
                 counts["with boilerplate"] += article.boilerplate_letters > 0
                 counts["letters left out as boilerplate"] += article.boilerplate_letters
+    # Saved after the output is complete: until then, a repeated run gives the same output.
+    clustering.save()
     others = _nonzero({"cut": run.cut, **counts})
     say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{others}")
     if run.failed:

@@ -47,7 +47,7 @@ def test_any_iterable_of_rows_is_clustered() -> None:
         assert list(esdedup.cluster(articles)) == expected  # type: ignore[arg-type]
 
 
-def test_clustering_is_lazy_and_gives_the_roots_of_a_feeder() -> None:
+def test_clustering_is_lazy_and_agrees_with_a_feeder() -> None:
     taken = 0
 
     def articles() -> Iterator[dict[str, Any]]:
@@ -94,7 +94,7 @@ def test_clusters_expire_only_with_a_retention() -> None:
     assert [each.is_original for each in both] == [True, True]
 
 
-def test_the_feeder_in_memory_has_the_methods_of_the_real_one() -> None:
+def test_the_feeder_in_memory_has_all_methods() -> None:
     for name, method in inspect.getmembers(Dedup, inspect.isroutine):
         if not name.startswith("_"):
             mine = getattr(InMemoryDedup, name)
@@ -143,7 +143,7 @@ def test_options_of_an_index_reach_its_articles() -> None:
     assert routed["routing"] == routed["_source"]["own"]["root"] == edited["_source"]["own"]["story"]
 
 
-def test_the_forest_survives_closing_and_the_async_feeder_shares_it() -> None:
+def test_the_forest_survives_closing_and_is_shared() -> None:
     dedup = InMemoryDedup()
     dedup.setup("news")
     with dedup:

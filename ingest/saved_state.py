@@ -1,0 +1,254 @@
+"""Saves a forest in memory as a file, from which a later clustering goes on.
+
+The file is a ZIP archive whose members are not compressed:
+
+- ``state.json``: the format, the rules of the profile, the retention, and the forest's `State`;
+- ``nodes-1``, ``nodes-2`` …: nodes and content hashes, in the format of a forest's log;
+- ``boilerplate-1`` …: what was learned in succession, as `esdedup.boilerplate.changes` stores it.
+
+It contains signatures and hashes, but neither texts nor the articles' ids. Expired nodes are left out.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import tempfile
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import Future
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+
+from esdedup.boilerplate.changes import Changes, bytes_of, read_changes
+from esdedup.elastic.forest.meta import Meta
+from esdedup.errors import StateUnusable
+from esdedup.fingerprint.profile import Profile
+from esdedup.forest import Aging, Plan, State
+from esdedup.forest.model import DEFAULT_RETENTION
+from esdedup.forest.store import MemoryStore
+from esdedup.neighbours.relation import relation_of
+
+FORMAT = 1
+"""The format of the file; files of another format are refused."""
+
+_HEAD, _NODES, _BOILERPLATE = "state.json", "nodes", "boilerplate"
+_MOST_HEAD_BYTES = 100_000
+# A member of the archive is complete once it has this many bytes.
+_ENOUGH_BYTES, _ENOUGH_PAGES = 4_000_000, 5_000
+_LENGTH_BYTES = 8
+_DAMAGES: tuple[type[Exception], ...] = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+)
+
+_Number = Annotated[int, pydantic.Field(ge=-(2**63), lt=2**63)]
+
+
+class _Head(pydantic.BaseModel, frozen=True, strict=True):
+    """The description of a file; before its format is known, only that may be read."""
+
+    format: int
+    # The fields of `Meta`.
+    rules: dict[str, Any]
+    retention_ms: Annotated[int, pydantic.Field(ge=1, lt=2**53)]
+    # The fields of `State`.
+    state: Annotated[list[_Number], pydantic.Field(min_length=3, max_length=3)]
+    # The numbers of members, by the beginning of their names.
+    members: dict[str, int]
+
+
+class SavedStore(MemoryStore):
+    """A forest in memory that begins with the contents of a file, and can be saved to the file.
+
+    A file that does not exist is a forest without articles. Without `retention`, the forest has the file's
+    retention, or 30 days. Raises `StateUnusable`.
+    """
+
+    def __init__(self, path: Path, *, profile: Profile, retention: timedelta | None) -> None:
+        self._path = path.resolve()
+        self._rules = dataclasses.asdict(Meta.of(profile))
+        self._found = self._version()
+        head = self._read_head() if self._found else None
+        aging = Aging.of(retention=retention or DEFAULT_RETENTION)
+        if head is not None:
+            saved = dataclasses.replace(aging, retention_ms=head.retention_ms)
+            if retention is not None and saved != aging:
+                raise self._unusable("has another retention: leave the retention out, or use another file")
+            aging = saved
+        super().__init__(aging=aging, relation=relation_of(profile))
+        if head is not None:
+            self._load(State(*head.state), head.members)
+        try:
+            # New entries are collected in files, since they may need more memory than the forest.
+            self._new = {name: _Parts(self._path.parent) for name in (_NODES, _BOILERPLATE)}
+        except OSError as error:
+            raise self._unusable(f"cannot be written: {error.strerror}") from error
+
+    def commit(self, plan: Plan) -> Future[None]:
+        """Keep the batch's plan and what was learned, and note both for `save`."""
+        self._new[_NODES].add(plan.log)
+        self._note_learned()
+        return super().commit(plan)
+
+    def learn(self) -> None:
+        """Keep what was learned, and note it for `save`."""
+        self._note_learned()
+        super().learn()
+
+    def _note_learned(self) -> None:
+        changes = self.boilerplate.changes()
+        if not changes.are_empty:
+            self._new[_BOILERPLATE].add(bytes_of(changes.columns()))
+
+    def save(self) -> None:
+        """Replace the file with the forest's present contents; until this is complete, the file is unchanged.
+
+        Raises `StateUnusable` if another process has changed the file, or if it cannot be written.
+        """
+        if self._version() != self._found:
+            raise self._unusable("was changed by another process: cluster these articles again")
+        scratch = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            with scratch.open("wb") as file:
+                self._write(zipfile.ZipFile(file, "w"))
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.replace(self._path)
+        except OSError as error:
+            raise self._unusable(f"cannot be written: {error.strerror}") from error
+        finally:
+            scratch.unlink(missing_ok=True)
+        self._found = self._version()
+        for parts in self._new.values():
+            parts.clear()
+
+    def _write(self, archive: zipfile.ZipFile) -> None:
+        members = dict.fromkeys(self._new, 0)
+        with archive:
+            for name, parts in ((_NODES, self._nodes_parts()), (_BOILERPLATE, self._learned_parts())):
+                for number, part in enumerate(parts, 1):
+                    archive.writestr(f"{name}-{number}", part)
+                    members[name] = number
+            head = _Head(
+                format=FORMAT,
+                rules=self._rules,
+                retention_ms=self.aging.retention_ms,
+                state=list(self.state),
+                members=members,
+            )
+            archive.writestr(_HEAD, head.model_dump_json())
+
+    def _nodes_parts(self) -> Iterator[bytes]:
+        """Yield the live nodes and content hashes as logs."""
+        since_ms, part = self.state.live_since_ms(self.aging), b""
+        for log in self._parts(_NODES):
+            part += self.relation.core.log(self._nodes.living(log, live_since_ms=since_ms))[0]
+            if len(part) >= _ENOUGH_BYTES:
+                yield part
+                part = b""
+        if part:
+            yield part
+
+    def _learned_parts(self) -> Iterator[bytes]:
+        """Yield what was learned from pages of the present and the former period."""
+        joined: Changes | None = None
+        since = self.boilerplate.window.former_from
+        for changes in map(read_changes, self._parts(_BOILERPLATE)):
+            if changes.last_page >= since:
+                joined = joined.then(changes) if joined else changes
+                if joined.page_count >= _ENOUGH_PAGES:
+                    yield bytes_of(joined.columns())
+                    joined = None
+        if joined:
+            yield bytes_of(joined.columns())
+
+    def _parts(self, name: str) -> Iterator[bytes]:
+        """Yield the parts in the file, then the new ones."""
+        if self._found:
+            with self._reading() as archive:
+                yield from map(archive.read, _members(archive, name))
+        yield from self._new[name]
+
+    def _read_head(self) -> _Head:
+        with self._reading() as archive:
+            if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
+                raise ValueError("it is compressed")
+            if archive.getinfo(_HEAD).file_size > _MOST_HEAD_BYTES:
+                raise ValueError("its description is too long")
+            values = json.loads(archive.read(_HEAD))
+            if values["format"] != FORMAT or values["rules"]["format"] != self._rules["format"]:
+                raise self._unusable("was made by another version of esdedup: cluster all articles again")
+            head = _Head.model_validate(values)
+        if head.rules != self._rules:
+            made, asked = head.rules.get("profile"), self._rules["profile"]
+            reason = f"was made with the profile {made!r}, not {asked!r}"
+            raise self._unusable(f"{reason}: use that profile, or another file")
+        return head
+
+    def _load(self, state: State, members: dict[str, int]) -> None:
+        with self._reading() as archive:
+            if {name: len(_members(archive, name)) for name in members} != members:
+                raise ValueError("members are missing")
+            for name in _members(archive, _NODES):
+                self._nodes.load_logs([archive.read(name)])
+            self._nodes.settle(live_since_ms=state.live_since_ms(self.aging))
+            for name in _members(archive, _BOILERPLATE):
+                self.boilerplate.begin()
+                self.boilerplate.apply(read_changes(archive.read(name)))
+                self.boilerplate.keep()
+        self.state = state
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[zipfile.ZipFile]:
+        """Open the archive; raise `StateUnusable` if it is damaged."""
+        try:
+            with zipfile.ZipFile(self._path) as archive:
+                yield archive
+        except OSError as error:
+            raise self._unusable(f"cannot be read: {error.strerror}") from error
+        except _DAMAGES as error:
+            what = f"is not a state of esdedup, or is damaged ({type(error).__name__})"
+            raise self._unusable(f"{what}: use another file, or cluster all articles again") from error
+
+    def _version(self) -> tuple[int, ...] | None:
+        """Identify the file's present contents; None if there is no file."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._unusable(f"cannot be read: {error.strerror}") from error
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _unusable(self, reason: str) -> StateUnusable:
+        return StateUnusable(f"the state {str(self._path)!r} {reason}", path=str(self._path))
+
+
+def _members(archive: zipfile.ZipFile, name: str) -> list[str]:
+    return [each for each in archive.namelist() if each.startswith(f"{name}-")]
+
+
+class _Parts:
+    """A temporary file with parts of any length, which can be read repeatedly."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed with this object
+        weakref.finalize(self, self._file.close)
+
+    def clear(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+
+    def add(self, part: bytes) -> None:
+        self._file.write(len(part).to_bytes(_LENGTH_BYTES) + part)
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while length := self._file.read(_LENGTH_BYTES):
+            yield self._file.read(int.from_bytes(length))

@@ -98,8 +98,7 @@ class Dedup(Closing):
                 retention, which is 30 days in a new forest. A longer retention does not revive expired nodes.
             change_retention: Whether `retention` may be shorter than the forest's current retention.
             batch_size: How many articles are assigned together, 1 to 5,000.
-            wait_s: How long to wait while another process owns the forest, and for the first answer of a
-                server that is starting. Later, requests are retried for 90 s while the server is unavailable.
+            wait_s: How long to wait while another process owns the forest, or while the server is starting.
             lease_ttl_s: If this process dies without releasing the forest, another process may take over the
                 forest after this many seconds; at least 1.
             lookup: How a new forest finds nodes: `memory` or `search`. With `memory`, all nodes are loaded

@@ -41,7 +41,6 @@ _HEAD, _NODES, _BOILERPLATE = "state.json", "nodes", "boilerplate"
 _MOST_HEAD_BYTES = 100_000
 # A member of the archive is complete once it has this many bytes.
 _ENOUGH_BYTES, _ENOUGH_PAGES = 4_000_000, 5_000
-_LENGTH_BYTES = 8
 _DAMAGES: tuple[type[Exception], ...] = (
     *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
     *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
@@ -84,15 +83,18 @@ class SavedStore(MemoryStore):
         super().__init__(aging=aging, relation=relation_of(profile))
         if head is not None:
             self._load(State(*head.state), head.members)
+        # New entries are collected in a file, since they may need more memory than the forest.
+        closing = contextlib.ExitStack()
+        weakref.finalize(self, closing.close)
         try:
-            # New entries are collected in files, since they may need more memory than the forest.
-            self._new = {name: _Parts(self._path.parent) for name in (_NODES, _BOILERPLATE)}
+            scratch = closing.enter_context(tempfile.TemporaryFile(dir=self._path.parent))  # noqa: SIM115
         except OSError as error:
             raise self._unusable(f"cannot be written: {error.strerror}") from error
+        self._new = closing.enter_context(zipfile.ZipFile(scratch, "w"))
 
     def commit(self, plan: Plan) -> Future[None]:
         """Keep the batch's plan and what was learned, and note both for `save`."""
-        self._new[_NODES].add(plan.log)
+        self._note(_NODES, plan.log)
         self._note_learned()
         return super().commit(plan)
 
@@ -104,10 +106,13 @@ class SavedStore(MemoryStore):
     def _note_learned(self) -> None:
         changes = self.boilerplate.changes()
         if not changes.are_empty:
-            self._new[_BOILERPLATE].add(bytes_of(changes.columns()))
+            self._note(_BOILERPLATE, bytes_of(changes.columns()))
+
+    def _note(self, name: str, part: bytes) -> None:
+        self._new.writestr(f"{name}-{len(self._new.namelist())}", part)
 
     def save(self) -> None:
-        """Replace the file with the forest's present contents; until this is complete, the file is unchanged.
+        """Replace the file with the forest's contents, completely or not at all; no call may follow.
 
         Raises `StateUnusable` if another process has changed the file, or if it cannot be written.
         """
@@ -124,12 +129,9 @@ class SavedStore(MemoryStore):
             raise self._unusable(f"cannot be written: {error.strerror}") from error
         finally:
             scratch.unlink(missing_ok=True)
-        self._found = self._version()
-        for parts in self._new.values():
-            parts.clear()
 
     def _write(self, archive: zipfile.ZipFile) -> None:
-        members = dict.fromkeys(self._new, 0)
+        members = {_NODES: 0, _BOILERPLATE: 0}
         with archive:
             for name, parts in ((_NODES, self._nodes_parts()), (_BOILERPLATE, self._learned_parts())):
                 for number, part in enumerate(parts, 1):
@@ -173,7 +175,7 @@ class SavedStore(MemoryStore):
         if self._found:
             with self._reading() as archive:
                 yield from map(archive.read, _members(archive, name))
-        yield from self._new[name]
+        yield from map(self._new.read, _members(self._new, name))
 
     def _read_head(self) -> _Head:
         with self._reading() as archive:
@@ -232,23 +234,3 @@ class SavedStore(MemoryStore):
 
 def _members(archive: zipfile.ZipFile, name: str) -> list[str]:
     return [each for each in archive.namelist() if each.startswith(f"{name}-")]
-
-
-class _Parts:
-    """A temporary file with parts of any length, which can be read repeatedly."""
-
-    def __init__(self, directory: Path) -> None:
-        self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed with this object
-        weakref.finalize(self, self._file.close)
-
-    def clear(self) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-
-    def add(self, part: bytes) -> None:
-        self._file.write(len(part).to_bytes(_LENGTH_BYTES) + part)
-
-    def __iter__(self) -> Iterator[bytes]:
-        self._file.seek(0)
-        while length := self._file.read(_LENGTH_BYTES):
-            yield self._file.read(int.from_bytes(length))

@@ -55,8 +55,7 @@ class Maintenance(Inspection):
             client: The caller must close it.
             forest: The name of the forest's index. None means the articles' forest, or ``esdedup-forest``.
             fields: The names of the articles' fields. None means the indices' own names, which must agree.
-            wait_s: How long to wait while another process owns the forest, and for the first answer of a
-                server that is starting.
+            wait_s: How long to wait while another process owns the forest, or while the server is starting.
 
         Raises:
             SettingError: An argument has a wrong type, the forest's name is invalid, or `wait_s` is negative.

@@ -44,13 +44,13 @@ from esdedup.fingerprint.profile import Profile as Profile
 from esdedup.fingerprint.profile import get_profile as get_profile
 from esdedup.forest.model import Assignment as Assignment
 from esdedup.forest.model import Kind as Kind
+from esdedup.in_memory import cluster as cluster
 from esdedup.ingest.actions import ArticleAction as ArticleAction
 from esdedup.ingest.actions import BulkAction as BulkAction
 from esdedup.ingest.adopt import Adoption as Adoption
 from esdedup.ingest.adopt import AdoptionIntoCopies as AdoptionIntoCopies
 from esdedup.ingest.async_dedup import AsyncDedup as AsyncDedup
 from esdedup.ingest.cluster import ClusteredArticle as ClusteredArticle
-from esdedup.ingest.cluster import cluster as cluster
 from esdedup.ingest.dedup import Dedup as Dedup
 from esdedup.ingest.migrate import Migration as Migration
 from esdedup.ingest.remove import Removal as Removal

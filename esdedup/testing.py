@@ -12,7 +12,7 @@ def test_a_reprint_joins_the_original():
 import dataclasses
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import timedelta
@@ -98,6 +98,7 @@ class InMemoryDedup(Dedup):
         language: str | None = None,  # noqa: ARG002
         forest: str | None = None,
         editorial: bool = False,
+        keyword_fields: Collection[str] = (),  # noqa: ARG002
     ) -> bool:
         """Prepare an index, as `Dedup.setup` does; return whether it is new."""
         if check_index_name(index) in {self._forest_name, forest}:
@@ -107,7 +108,14 @@ class InMemoryDedup(Dedup):
         self._indices[index] = dataclasses.replace(new, name=index, is_routed_by_root=route_by_root)
         return before is None
 
-    def setup_template(self, name: str, *, forest: str | None = None, editorial: bool = False) -> None:
+    def setup_template(
+        self,
+        name: str,
+        *,
+        forest: str | None = None,
+        editorial: bool = False,
+        keyword_fields: Collection[str] = (),  # noqa: ARG002
+    ) -> None:
         """Prepare every index that is not set up itself, whatever the template's name."""
         check_index_name(name)
         self._template = self._index(forest, is_editorial=editorial)

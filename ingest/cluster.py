@@ -1,21 +1,16 @@
-"""`cluster`: clusters articles in memory, without Elasticsearch."""
+"""Clusters articles in memory, without Elasticsearch."""
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import pydantic
 from esdedup.ingest.assigner import DateCheck, arrive
 from esdedup.ingest.dates import judged
-from esdedup.ingest.enricher import OnRejected, log_rejected
-from esdedup.ingest.files import FileArticle, ReadArticle, articles_of, text_batches
-from esdedup.ingest.json_values import size_of
+from esdedup.ingest.files import FileArticle, ReadArticle, text_batches
 from esdedup.ingest.learn import OnLearned, learn
-from esdedup.ingest.records import FileRecord
 from esdedup.ingest.saved_state import SavedStore
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
@@ -23,7 +18,7 @@ from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, term_of, value_of
 from esdedup.fingerprint import WORKERS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
+from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Kind
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
@@ -52,86 +47,6 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     boilerplate_letters: int = pydantic.Field(default=0, exclude=True)
     # Whether times are used and the article has no plausible date.
     is_undated: bool = pydantic.Field(default=False, exclude=True)
-
-
-def cluster(
-    articles: Iterable[Mapping[str, Any]],
-    *,
-    profile: Profile | str = DEFAULT,
-    fields: Fields | None = None,
-    id_field: str = "id",
-    retention: timedelta | None = None,
-    state: str | PathLike[str] | None = None,
-    overrides: Overrides = NO_OVERRIDES,
-    on_rejected: OnRejected = log_rejected,
-    workers: int = WORKERS,
-) -> Iterator[ClusteredArticle]:
-    """Yield each article's cluster, in the order of the articles, lazily, in batches of 1,000.
-
-    Args:
-        articles: The articles. A frame of pandas or polars, a table or dataset of pyarrow, or a data set of
-            Hugging Face is read row by row.
-        profile: How texts are fingerprinted, or the name of a standard profile.
-        fields: The names of the articles' fields; None uses the default names.
-        id_field: The field with an article's id, a string or a whole number. An article without an id is
-            named by its position, from 1.
-        retention: How long a cluster accepts articles after its latest one, by the articles' times. None
-            ignores their times, and nothing expires.
-        state: A file from which earlier clusters are continued, and which is replaced once all articles have
-            been yielded. If it does not exist, it is created.
-        overrides: Passages declared boilerplate or text.
-        on_rejected: Called for each article that is left out because it has no text or an invalid or
-            repeated id; the default logs a warning.
-        workers: How many threads fingerprint texts, with the same results.
-
-    Raises:
-        FieldsNotFound: The first articles all lack the text.
-        SettingError: An argument is out of range.
-        StateUnusable: The file is damaged, was made by another version, profile or retention, or cannot be
-            written.
-    """
-    fields = fields or Fields()
-    clustering = Clustering(
-        profile=get_profile(profile),
-        fields=fields,
-        use_time=retention is not None,
-        retention=retention,
-        state=None if state is None else Path(state),
-        overrides=overrides,
-        on_rejected=on_rejected,
-        workers=workers,
-    )
-    return _saving(clustering, articles_of(_records(articles, id_field), fields=fields, id_field=id_field))
-
-
-def _saving(clustering: "Clustering", articles: Iterator[ReadArticle]) -> Iterator[ClusteredArticle]:
-    yield from clustering.cluster(articles)
-    clustering.save()
-
-
-# How many rows of a frame are converted at a time.
-_ROWS = 10_000
-
-
-def _records(articles: Any, id_field: str) -> Iterator[FileRecord | ArticleRejected]:
-    """Yield the rows of a frame or another iterable as articles; rows without an id get their position."""
-    if hasattr(articles, "iter_rows"):  # polars
-        rows = articles.iter_rows(named=True)
-    elif hasattr(articles, "iloc"):  # pandas
-        parts = (articles.iloc[start : start + _ROWS] for start in range(0, len(articles), _ROWS))
-        nulls = (part.astype(object).where(part.notna(), None) for part in parts)
-        rows = (row for part in nulls for row in part.to_dict("records"))
-    elif hasattr(articles, "to_batches"):  # pyarrow
-        rows = (row for batch in articles.to_batches() for row in batch.to_pylist())
-    else:
-        rows = articles
-    for number, row in enumerate(rows, 1):
-        place = f"article {number}"
-        if isinstance(row, Mapping):
-            named = row if row.get(id_field) is not None else {**row, id_field: number}
-            yield FileRecord(place=place, fields=dict(named), size_bytes=size_of(row))
-        else:
-            yield ArticleRejected(place, f"must be a mapping of fields, not {type(row).__name__}")
 
 
 class Clustering:

@@ -211,9 +211,8 @@ class Dedup(Closing):
             editorial: Let editors merge and split stories (`Editor`); not for an index that is routed by
                 root. In an existing index, this call gives each article a story; while it runs, only
                 processes that were started after the call began may feed the index.
-            keyword_fields: Further fields of the articles, such as ``language``, that readers can filter by.
-                Articles that the index already contains can be found by such a field only after they are
-                indexed again.
+            keyword_fields: Further fields, such as ``language``, that readers can filter by, unless the index
+                maps them already. Articles that it already contains must be indexed again.
 
         Returns:
             Whether the index was created.

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import re
 from typing import Annotated
 
 import pydantic
@@ -95,38 +96,25 @@ def fingerprint(
 def _with_word_weights(profile: Profile, given: str) -> tuple[str, Profile]:
     """Return a text of the given words, and a profile that divides it into these words with their weights."""
     weights: dict[str, float] = {}
-    words = []
     for each in given.split():
         word, _, weight = each.rpartition("=")
-        try:
-            number = float(weight)
-        except ValueError:
-            word = ""
-        if not word:
-            raise SettingError(f"--word-weights: {each!r} is not a word and its weight, such as ferry=4")
-        if word in weights and weights[word] != number:
-            raise SettingError(f"--word-weights: {word!r} has two weights; give it one")
-        weights[word] = number
-        words.append(word)
-    if not words:
+        if (
+            not word
+            or not re.fullmatch(r"\d+(\.\d+)?", weight)
+            or weights.get(word, float(weight)) != float(weight)
+        ):
+            raise SettingError(f"--word-weights: {each!r} is not a word with its weight, such as ferry=4")
+        weights[word] = float(weight)
+    if not weights:
         raise SettingError("--word-weights has no words")
+    text = " ".join(each.rpartition("=")[0] for each in given.split())
     changed = profile.with_changes(
         segmenter=CustomSegmenter("given words", str.split), weighting=WordTable(weights)
     )
     # All words count, although the text may not look like one sentence.
-    return " ".join(words), dataclasses.replace(
+    return text, dataclasses.replace(
         changed, representation="keywords", keyword_count=MAX_KEYWORDS, min_letters=1
     )
-
-
-class _Step(pydantic.BaseModel):
-    """What a word adds to a simhash."""
-
-    word: str
-    # The word's hash, the highest bit first.
-    bits: str
-    # For each bit, the weight of all occurrences, negated where the hash has a 0.
-    adds: list[float]
 
 
 class _Description(pydantic.BaseModel):
@@ -139,8 +127,8 @@ class _Description(pydantic.BaseModel):
     features: list[Feature]
     # The sum of the weights for each bit, the highest bit first; its sign is the fingerprint's bit.
     sums: list[float]
-    # The heaviest word first; None unless they were requested.
-    steps: list[_Step] | None
+    # The hash of each word in 64 bits, the highest bit first; None unless the steps were requested.
+    hashes: dict[str, str] | None
     # The bands stored with an article of this text, and the bands searched to find near articles.
     bands: list[str]
     asked_bands: list[str]
@@ -155,29 +143,24 @@ def _described(text: str, site: str | None, explainer: Explainer, *, steps: bool
     relation = relation_of(profile)
     stored = [] if signature is None else relation.terms(signature.tobytes(), ARTICLES, are_indexed=False)
     features = explainer.features(text, site)
+    weighed = ((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
     return _Description(
         profile=profile.label,
         fingerprint=None if signature is None else relation.ids(signature)[0],
         representatives=explainer.representatives(text, site),
         features=features,
-        sums=_sums(features, profile) if features else [],
-        steps=[_step(each, profile) for each in features] if steps else None,
+        sums=[each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
+        if features
+        else [],
+        hashes={each.word: f"{profile.token_hash.of_bytes(each.word.encode()):064b}" for each in features}
+        if steps
+        else None,
         # Several simhashes may share a band; list it once.
         bands=list(dict.fromkeys(itertools.chain(*stored))),
         asked_bands=[] if signature is None else relation.search_terms(signature, ARTICLES),
         left_out=explainer.left_out(text, site),
         cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
     )
-
-
-def _sums(features: list[Feature], profile: Profile) -> list[float]:
-    weighed = ((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
-    return [each / WEIGHT_SCALE for each in signed_sums(weighed, token_hash=profile.token_hash.of_bytes)]
-
-
-def _step(feature: Feature, profile: Profile) -> _Step:
-    value = profile.token_hash.of_bytes(feature.word.encode())
-    return _Step(word=feature.word, bits=f"{value:064b}", adds=_sums([feature], profile))
 
 
 def _print_description(min_letters: int, found: _Description) -> None:
@@ -199,21 +182,22 @@ def _print_description(min_letters: int, found: _Description) -> None:
     if found.features:
         rows = [(f"{each.weight:.3f}", each.count, each.word) for each in found.features]
         output.print_table("features", ("weight", "count", "word"), rows, numbers=(0, 1))
-    if found.steps:
-        hashes = [(each.word, each.bits) for each in found.steps]
-        added = [(each.word, _numbers(each.adds, digits=3)) for each in found.steps]
-        output.print_table("each word's hash", ("word", "bits"), hashes, numbers=())
-        output.print_table(
-            "what each word adds: its weight for a 1, minus its weight for a 0",
-            ("word", "weights"),
-            added,
-            numbers=(),
-        )
+    if found.hashes:
+        added = [
+            (
+                each.word,
+                _numbers([each.weight if bit == "1" else -each.weight for bit in found.hashes[each.word]]),
+            )
+            for each in found.features
+        ]
+        output.print_table("each word's hash", ("word", "bits"), found.hashes.items(), numbers=())
+        title = "what each word adds: its weight for a 1, minus its weight for a 0"
+        output.print_table(title, ("word", "weights"), added, numbers=())
     if found.features:
-        output.show(f"sums         {_numbers(found.sums, digits=6)}")
-    if found.steps:
+        output.show(f"sums         {_numbers(found.sums)}")
+    if found.hashes:
         output.show(f"signs        {int(found.fingerprint, 16):064b}")
 
 
-def _numbers(values: list[float], *, digits: int) -> str:
-    return " ".join(f"{each:.{digits}g}" for each in values)
+def _numbers(values: list[float]) -> str:
+    return " ".join(f"{each:g}" for each in values)

@@ -153,7 +153,7 @@ class Articles:
                     "indices could not be read together with its existing ones"
                 )
             own = template.setdefault("template", {}).setdefault("mappings", {})
-            keywords = keyword_properties(mapping, keyword_fields, fields)
+            keywords = keyword_properties(mapping, keyword_fields)
             own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields) | keywords
             own["_meta"] = meta_with_fields(mapping, fields, forest=forest)
             # The server adds dates to its response, but refuses them in a request.
@@ -163,7 +163,7 @@ class Articles:
         """Map further fields of articles as keywords, so that readers can filter by them."""
         with translated(f"set up the index {index!r}", index=index):
             for name, mapping in _mappings(self._indices(index)).items():
-                properties = keyword_properties(mapping, names, self._fields)
+                properties = keyword_properties(mapping, names)
                 self._client.indices.put_mapping(index=name, properties=properties)
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:

@@ -7,15 +7,7 @@ from collections.abc import Collection, Iterable
 from importlib import resources
 from typing import Any
 
-from esdedup.elastic.meta import (
-    WITHOUT_WORDS,
-    fields_of,
-    is_mapped,
-    mapping_of,
-    meta_of,
-    meta_with_fields,
-    saved_fields,
-)
+from esdedup.elastic.meta import WITHOUT_WORDS, is_mapped, mapping_of, meta_of, meta_with_fields, saved_fields
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields
 
@@ -103,21 +95,10 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
     return missing | dedup_properties(fields)
 
 
-def keyword_properties(
-    mapping: dict[str, Any], names: Iterable[str], fields: Fields | None
-) -> dict[str, dict[str, Any]]:
-    """Return the properties that map further fields as keywords; raise if one cannot be a keyword."""
-    own = set(fields_of({"": mapping}, given=fields).names.values())
-    wanted = {}
-    for name in names:
-        known = mapping_of(mapping, name)
-        if name in own or name.partition(".")[0] in own:
-            raise SettingError(f"{name!r} is not a further field: esdedup maps it itself")
-        if known.get("type", "keyword") != "keyword" or "properties" in known:
-            kind = known.get("type", "object")
-            raise SettingError(f"{name!r} cannot be a keyword field: the index maps it as {kind}")
-        wanted[name] = known or {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS}
-    return wanted
+def keyword_properties(mapping: dict[str, Any], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return properties that map further fields as keywords; a mapped field keeps its mapping."""
+    keyword = {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS}
+    return {name: keyword for name in names if not is_mapped(mapping, name)}
 
 
 def article_index(

@@ -147,16 +147,18 @@ def test_fingerprint_prints_the_text_verbatim(run: Run) -> None:
 def test_fingerprint_shows_each_step_of_a_simhash(run: Run) -> None:
     options = ("fingerprint", "--profile", "classic", "--word-weights", "CSDN=4 博客=5 csdn=4", "--steps")
     shown = run(*options, "--json", stdin=b"not read").json
-    steps = {each["word"]: each for each in shown["steps"]}
-    assert [each["word"] for each in shown["features"]] == ["csdn", "博客"]
-    assert steps["csdn"]["bits"] == f"{murmur64(b'csdn'):064b}"
-    assert steps["csdn"]["adds"] == [8 if bit == "1" else -8 for bit in steps["csdn"]["bits"]]
-    both = zip(steps["csdn"]["adds"], steps["博客"]["adds"], strict=True)
-    assert shown["sums"] == [one + other for one, other in both]
+    assert {each["word"]: each["weight"] for each in shown["features"]} == {"csdn": 8, "博客": 5}
+    hashes = shown["hashes"]
+    assert hashes["csdn"] == f"{murmur64(b'csdn'):064b}"
+    added = {
+        word: [weight if bit == "1" else -weight for bit in hashes[word]]
+        for word, weight in (("csdn", 8), ("博客", 5))
+    }
+    assert shown["sums"] == [one + other for one, other in zip(*added.values(), strict=True)]
     signs = "".join("1" if each > 0 else "0" for each in shown["sums"])
-    people = run(*options, stdin=b"").out
-    assert steps["博客"]["bits"] in people
-    assert f"signs        {signs}" in people
+    people = " ".join(run(*options, stdin=b"").out.split())
+    for text in (hashes["博客"], " ".join(map(str, added["csdn"])), f"signs {signs}"):
+        assert text in people
     assert f"{int(signs, 2):016x}" == shown["fingerprint"]
     crc32 = run(*options, "--json", "--token-hash", "crc32", stdin=b"").json
     assert crc32["fingerprint"] != shown["fingerprint"]
@@ -167,11 +169,11 @@ def test_fingerprint_shows_each_step_of_a_simhash(run: Run) -> None:
     [
         (["--steps"], "--steps and --word-weights apply to the profiles classic and keywords"),
         (["--word-weights", "a=1"], "--steps and --word-weights apply to the profiles classic"),
-        (["--profile", "classic", "--word-weights", "ferry"], "'ferry' is not a word and its weight"),
-        (["--profile", "classic", "--word-weights", "=4"], "'=4' is not a word and its weight"),
+        (["--profile", "classic", "--word-weights", "ferry"], "'ferry' is not a word with its weight"),
+        (["--profile", "classic", "--word-weights", "=4"], "'=4' is not a word with its weight"),
         (["--profile", "classic", "--word-weights", " "], "--word-weights has no words"),
-        (["--profile", "classic", "--word-weights", "a=1 a=2"], "'a' has two weights"),
-        (["--profile", "classic", "--word-weights", "a=nan"], "the weight of 'a' must be"),
+        (["--profile", "classic", "--word-weights", "a=1 a=2"], "'a=2' is not a word with its weight"),
+        (["--profile", "classic", "--word-weights", "a=nan"], "'a=nan' is not a word with"),
         (["--profile", "classic", "--word-weights", "a=1", "--weights", "tf"], "names all words"),
     ],
 )

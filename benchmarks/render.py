@@ -20,22 +20,12 @@ _ARTICLES_A_DAY = (1e6, 1e7, 1e8)
 _DAYS = (30, 365)
 
 
-# The columns of tables of plans: their headings, and the figures.
-_COLUMNS = {
-    "owner's memory, GB": "owner_memory_gb",
-    "shards": "forest_shards",
-    "disk, GB": "disk_gb",
-    "data nodes": "data_nodes",
-    "their cores for dedup": "server_cores_peak",
-    "articles/s at the peak": "peak_articles_a_second",
-    "articles/s of the owner": "owner_articles_a_second",
-}
-_FEW_COLUMNS = (
-    "owner's memory, GB",
-    "data nodes",
-    "articles/s at the peak",
-    "articles/s of the owner",
-)
+# More than memory can use, and hardly enough to search.
+_MUCH_GB, _LITTLE_GB = 1e6, 0.5
+# The columns of tables of plans, with all nodes in memory and searched for: their headings and figures.
+_IN_MEMORY = {"in memory: GB": "owner_memory_gb", "articles/s": "owner_articles_a_second"}
+_SEARCHED = {"searched: shards": "forest_shards", "articles/s": "owner_articles_a_second"}
+_MORE = {"disk, GB": "disk_gb", "data nodes": "data_nodes", "their cores for dedup": "server_cores_peak"}
 
 
 def _planned(workload: Workload) -> CapacityPlan:
@@ -43,16 +33,21 @@ def _planned(workload: Workload) -> CapacityPlan:
     return CapacityPlan(workload, VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
 
 
-def _capacity(columns: Iterable[str]) -> Iterator[str]:
+def _capacity(in_memory: Mapping[str, str], searched: Mapping[str, str]) -> Iterator[str]:
     """Yield a table of plans, with a row for each number of articles a day and retention."""
-    columns = list(columns)
-    yield _row(["articles a day", "kept, days", "nodes", "which are", *columns])
-    yield "|" + "---|" * (4 + len(columns))
+    headings = ["articles a day", "kept, days", "nodes", "articles/s at the peak", *in_memory, *searched]
+    yield _row(headings)
+    yield "|" + "---|" * len(headings)
     for articles, days in itertools.product(_ARTICLES_A_DAY, _DAYS):
-        found = _planned(Workload(articles_a_day=articles, retention_days=days))
-        where = "in memory" if found.searching is None else "searched for"
-        cells = [found.figures[_COLUMNS[each]].number for each in columns]
-        yield _row([short(articles), f"{days}", found.figures["nodes"].number, where, *cells])
+        cells = [short(articles), f"{days}"]
+        for owner_gb, columns in ((_MUCH_GB, in_memory), (_LITTLE_GB, searched)):
+            workload = Workload(articles_a_day=articles, retention_days=days, owner_memory_gb=owner_gb)
+            found = _planned(workload)
+            if owner_gb == _MUCH_GB:
+                cells += [found.figures[name].number for name in ("nodes", "peak_articles_a_second")]
+            is_possible = owner_gb == _LITTLE_GB or found.searching is None
+            cells += [found.figures[each].number if is_possible else "–" for each in columns.values()]
+        yield _row(cells)
 
 
 def _capacity_in_full() -> Iterator[str]:
@@ -61,13 +56,13 @@ def _capacity_in_full() -> Iterator[str]:
     yield (
         f"Calculated for `{VERIFIED.name}`. Of the articles, {usual.reprints:.0%} are reprints; of the "
         f"reprints, {usual.edited:.0%} are edited. Articles have {usual.mean_length:,.0f} characters, and "
-        f"the peak is {usual.peak:g} times the average. The owner may use {usual.owner_memory_gb:g} GB. "
-        f"Every shard has {usual.replicas} replica. A data node has {usual.data_node_disk_gb:,.0f} GB of "
-        f"disk, {usual.data_node_memory_gb:g} GB of memory and {usual.data_node_cores} cores. Unit costs "
-        f"were measured on {held.measured.machine} ({held.measured.on})."
+        f"the peak is {usual.peak:g} times the average. Every shard has {usual.replicas} replica. A data "
+        f"node has {usual.data_node_disk_gb:,.0f} GB of disk, {usual.data_node_memory_gb:g} GB of memory and "
+        f"{usual.data_node_cores} cores. Unit costs were measured on {held.measured.machine} "
+        f"({held.measured.on})."
     )
     yield ""
-    yield from _capacity(_COLUMNS)
+    yield from _capacity(_IN_MEMORY | _MORE, _SEARCHED | _MORE)
 
 
 def _plan_in_short() -> Iterator[str]:
@@ -318,13 +313,10 @@ _CHINESE = {
     "articles a day": "每天的文章",
     "kept, days": "保留天数",
     "nodes": "节点",
-    "which are": "节点的位置",
-    "in memory": "内存",
-    "searched for": "索引",
-    "owner's memory, GB": "所有者的内存（GB）",
-    "data nodes": "数据节点",
     "articles/s at the peak": "高峰每秒的文章",
-    "articles/s of the owner": "所有者每秒处理的文章",
+    "in memory: GB": "放在内存里：GB",
+    "searched: shards": "在索引里查找：分片",
+    "articles/s": "每秒处理的文章",
 }
 _LARGE = re.compile(r"([\d.]+) (million|billion)")
 
@@ -354,8 +346,8 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "resemblance": lambda kept: _by_set(_rows(kept, "resemblance"), ["resemblance"], ["precision / recall"]),
     "cost": _cost,
     "capacity": lambda _: _capacity_in_full(),
-    "capacity-in-short": lambda _: _capacity(_FEW_COLUMNS),
-    "capacity-in-short-zh": lambda _: _in_chinese(_capacity(_FEW_COLUMNS)),
+    "capacity-in-short": lambda _: _capacity(_IN_MEMORY, _SEARCHED),
+    "capacity-in-short-zh": lambda _: _in_chinese(_capacity(_IN_MEMORY, _SEARCHED)),
     "plan-in-short": lambda _: _plan_in_short(),
     "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
     "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),

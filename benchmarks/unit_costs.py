@@ -7,7 +7,8 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import os
+import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.dedup import Dedup
 
@@ -31,8 +33,7 @@ from esdedup.elastic.errors import refused, translated
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Stored, StoredHash
 from esdedup.fingerprint.bands import NODES
-from esdedup.fingerprint.profile import PROFILES, Profile
-from esdedup.forest import begin, decide
+from esdedup.fingerprint.profile import PROFILES, VERIFIED, Profile
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
     SHIPPED,
@@ -65,7 +66,7 @@ def measure_server(profile: Profile, deciding: PerNodes, connect: Connect, sizes
     """Measure the costs that need a server; `deciding` was measured in memory on this machine."""
     with connect() as client, _indices(client) as (forest, searched, hashes, articles, plain, warm, roots):
         nodes, batches = sizes.stored_nodes, sizes.stored_batches
-        spent = in_new_process(_assigning, connect, forest, profile, nodes, batches, None)
+        spent = in_new_process(_assigning, connect, forest, profile, nodes, batches, 0)
         found = _searched(client, connect, searched, profile, sizes)
         _write_hashes(client, hashes, profile, sizes.stored_hashes)
         with translated("measure"):
@@ -89,9 +90,7 @@ def measure_server(profile: Profile, deciding: PerNodes, connect: Connect, sizes
             article_bytes=max(0.0, article_bytes - plain_bytes),
             us_a_commit=max(0.0, spent.owner_us - deciding.us(sizes.stored_nodes)),
             requests_a_batch=spent.requests,
-            searching=searching_of(
-                found, cores=os.cpu_count() or 1, node_bytes=bytes_of(client, searched) / found[-1].nodes
-            ),
+            searching=searching_of(found, node_bytes=bytes_of(client, searched) / found[-1].nodes),
             work=ServerWork(
                 us_an_arrival=spent.server_us,
                 us_an_article=max(0.0, article_us - plain_us),
@@ -118,25 +117,25 @@ def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
         )
 
 
-class _Spent(NamedTuple):
-    """The costs of batches: microseconds per arrival, and requests per batch."""
+class Spent(NamedTuple):
+    """The costs of arrivals, and the forest after them."""
 
-    owner_us: float
-    server_us: float
-    elapsed_us: float
-    requests: float
-    # The number of nodes afterwards.
+    # The number of shards that are searched; 0 if nodes are in memory.
+    shards: int
     nodes: int
+    # Microseconds of processor time per arrival.
+    server_us: float
+    owner_us: float
+    # Requests per batch.
+    requests: float
 
 
-def _assigning(
-    connect: Connect, name: str, profile: Profile, nodes: int, batches: int, shards: int | None
-) -> _Spent:
+def _assigning(connect: Connect, name: str, profile: Profile, nodes: int, batches: int, shards: int) -> Spent:
     """Assign batches, with all writes, to a forest of some nodes; with `shards`, nodes are searched for."""
     random = np.random.default_rng(3)
     held = Held.random(profile, nodes, random)
     how: dict[str, Any] = {"forest": name, "profile": profile, "aging": AGING}
-    if shards is not None:
+    if shards:
         how |= {"lookup": "search", "forest_shards": shards}
     with connect() as client:
         with ElasticStore(client, **how, memory_bytes=_ALL_MEMORY) as store:
@@ -149,77 +148,73 @@ def _assigning(
             with _counted(client) as counted:
                 # Read the server's clock before the other clocks, because reading it takes a second.
                 server_s = server.processor_s(client)
-                wall_s, processor_s = time.perf_counter(), time.process_time()
+                processor_s = time.process_time()
                 for batch in arrivals:
-                    begin(store)
-                    # Like an owner, write a batch during the next one.
-                    written = decide(store, batch, now_ms=NOW_MS).written
-                written.result()
-                wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+                    assign(store, batch, now_ms=NOW_MS)
+                processor_s = time.process_time() - processor_s
             client.indices.forcemerge(index=name, max_num_segments=10)
             server_s = server.processor_s(client) - server_s
             node_count = store.contents().nodes
     us = 1e6 / (BATCH * batches)
-    return _Spent(processor_s * us, server_s * us, wall_s * us, counted.call_count / batches, node_count)
-
-
-class Searched(NamedTuple):
-    """The costs of arrivals in a forest whose nodes are searched for."""
-
-    shards: int
-    nodes: int
-    # Microseconds per arrival: Elasticsearch's processor time, and the elapsed time in the owner.
-    server_us: float
-    elapsed_us: float
-    # Requests per batch.
-    requests: float
+    return Spent(shards, node_count, server_s * us, processor_s * us, counted.call_count / batches)
 
 
 def _searched(
     client: Elasticsearch, connect: Connect, name: str, profile: Profile, sizes: Sizes
-) -> list[Searched]:
+) -> list[Spent]:
     """Assign batches in forests of several sizes and numbers of shards; the last of these remains."""
-    found = list[Searched]()
+    found = list[Spent]()
     chosen = list(itertools.product(sorted(sizes.searched_shards, reverse=True), sizes.searched_nodes))
     # The first measurement is always slower, so its result is dropped.
     for shards, nodes in [chosen[0], *chosen]:
         client.options(ignore_status=404).indices.delete(index=name)
-        spent = in_new_process(_assigning, connect, name, profile, nodes, sizes.stored_batches, shards)
-        found.append(Searched(shards, spent.nodes, spent.server_us, spent.elapsed_us, spent.requests))
+        found.append(in_new_process(_assigning, connect, name, profile, nodes, sizes.stored_batches, shards))
     return found[1:]
 
 
-def searching_of(found: Sequence[Searched], *, cores: int, node_bytes: float) -> Searching:
-    """Fit the costs of searching by least squares; no coefficient is negative.
+def _fitted(columns: Sequence[npt.NDArray[np.float64]], values: Sequence[float]) -> list[float]:
+    """Fit coefficients by least squares; columns with a negative coefficient get 0."""
+    found, kept = [0.0] * len(columns), [at for at, column in enumerate(columns) if column.any()]
+    while kept:
+        chosen = np.stack([columns[at] for at in kept], axis=1)
+        solved = np.linalg.lstsq(chosen, np.array(values), rcond=None)[0].tolist()
+        if min(solved) >= 0:
+            for at, value in zip(kept, solved, strict=True):
+                found[at] = value
+            break
+        del kept[solved.index(min(solved))]
+    return found
 
-    The searches take the processor time that grows with the number of shards; `cores` shards are searched at
-    once. The rest of the elapsed time does not depend on shards.
-    """
+
+def searching_of(found: Sequence[Spent], *, node_bytes: float) -> Searching:
+    """Fit the costs of searching by least squares: a shard's search takes what each further shard adds."""
     shards = np.array([each.shards for each in found], float)
-    doublings = np.log2([each.nodes / each.shards for each in found])
+    millions = np.array([each.nodes for each in found]) / 1e6
+    doublings = np.log2(millions / shards)
     doublings -= (least := float(doublings.min()))
-    server_us = np.array([each.server_us for each in found])
-    columns = np.stack([np.ones_like(shards), shards, shards * doublings], axis=1)
-    fixed_us, first_us, doubling_us = np.linalg.lstsq(columns, server_us, rcond=None)[0].tolist()
-    if doubling_us < 0:
-        doubling_us = 0.0
-        fixed_us, first_us = np.linalg.lstsq(columns[:, :2], server_us, rcond=None)[0].tolist()
-    first_us = max(0.0, first_us)
-    search_us = shards * (first_us + doubling_us * doublings)
-    elapsed_us = [each.elapsed_us for each in found] - search_us / np.minimum(shards, cores)
+    # Few nodes have no candidates by chance.
+    by_candidates = millions if millions.max() >= 1 else 0 * millions
+    ones = np.ones_like(shards)
+    server_us = _fitted([ones, shards, shards * doublings, by_candidates], [each.server_us for each in found])
+    owner_us = _fitted([ones, by_candidates], [each.owner_us for each in found])
+
+    def rounded(value: float) -> float:
+        return float(f"{max(0.0, value):.{_DIGITS}g}")
+
     return Searching(
-        node_bytes=node_bytes,
+        node_bytes=rounded(node_bytes),
         shard=PerNodes(
-            us_at_first=first_us,
-            first_nodes=round(2**least),
-            us_a_doubling=doubling_us,
+            us_at_first=rounded(server_us[1]),
+            first_nodes=round(2**least * 1e6),
+            us_a_doubling=rounded(server_us[2]),
+            us_a_million=rounded(server_us[3]),
             measured_nodes=max(each.nodes for each in found),
         ),
-        server_us=max(0.0, fixed_us),
-        elapsed_us=max(0.0, float(elapsed_us.mean())),
-        requests_a_batch=max(each.requests for each in found),
+        server_us=rounded(server_us[0]),
+        owner_us=rounded(owner_us[0]),
+        owner_us_a_million=rounded(owner_us[1]),
+        requests_a_batch=rounded(max(each.requests for each in found)),
         measured_shards=max(each.shards for each in found),
-        measured_cores=cores,
     )
 
 
@@ -366,7 +361,7 @@ def write(results: Mapping[str, Result], path: Path) -> None:
     """Update a file of costs with measured costs; a new file begins with the package's costs."""
     found = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)) if path.exists() else shipped()
     if _TABLE in results:
-        costs = tuple(_costs(results[_TABLE].tables[_TABLE]))
+        costs = tuple(_with_large_forests(each, found) for each in _costs(results[_TABLE].tables[_TABLE]))
         found = found.model_copy(update={"measured": _measured(results[_TABLE]), "costs": costs})
     if "boilerplate" in results:
         rows = results["boilerplate"].tables["boilerplate"]
@@ -376,7 +371,37 @@ def write(results: Mapping[str, Result], path: Path) -> None:
             disk_bytes=_megabytes(rows, "on disk"),
         )
         found = found.model_copy(update={"learned": learned})
-    path.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    path.write_text(found.model_dump_json(indent=1, exclude_none=True) + "\n", encoding="utf-8")
+
+
+def _with_large_forests(costs: UnitCosts, before: CostsFile) -> UnitCosts:
+    """Return costs with those of searching in large forests, which are not measured again."""
+    for each in before.costs:
+        searching = each.server.searching
+        if each.profile == costs.profile and searching.measured is None:
+            # The number of candidates is measured in large forests only.
+            of_candidates = {"owner_us_a_million": searching.owner_us_a_million}
+            searching = costs.server.searching.model_copy(update=of_candidates)
+        if each.profile == costs.profile:
+            return costs.model_copy(
+                update={"server": costs.server.model_copy(update={"searching": searching})}
+            )
+    return costs
+
+
+def keep_scale(log: str, measured: Measured, path: Path = PATH) -> None:
+    """Keep what `python -m benchmarks.scale` printed as the costs of searching with `verified`."""
+    found = list[Spent]()
+    for each in map(json.loads, re.findall(r"^\S+ (\{$.*?^\})$", log, re.DOTALL | re.MULTILINE)):
+        _, nodes, shards = each["forest"].split("-")
+        us = [each[f"{what}, µs of processor time an arrival"] for what in ("server", "owner")]
+        found.append(Spent(int(shards), int(nodes), *us, sum(each["requests a batch"].values())))
+    costs = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)).model_dump(exclude_none=True)
+    server = next(each["server"] for each in costs["costs"] if each["profile"] == VERIFIED.name)
+    fitted = searching_of(found, node_bytes=server["searching"]["node_bytes"])
+    server["searching"] = fitted.model_dump() | {"measured": measured.model_dump()}
+    text = CostsFile.model_validate(costs).model_dump_json(indent=1, exclude_none=True)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def _costs(rows: Sequence[Cells]) -> Iterator[UnitCosts]:

@@ -86,6 +86,8 @@ def _print_plan(plan: CapacityPlan, costs: CostsFile, *, name: str) -> None:
         f"{_measurement(costs.measured)} ({name})",
         markup=False,
     )
+    if searching.measured is not None:
+        output.show(f"searches measured on {_measurement(searching.measured)}", markup=False)
 
 
 def _measurement(measured: Measured) -> str:

@@ -46,7 +46,7 @@ class Relation:
         self.counts_leaves = agreement is None
         """Whether a text near several roots joins the root with the most leaves, not the nearest root."""
         self.most_nodes = 2**32 // (2 if agreement is None else REPRESENTATIVES + 1) - 2**17
-        """The most nodes in memory, whose keys `index.rs` numbers with 32 bits, without room for a batch."""
+        """The most nodes in memory, with room for a batch: `index.rs` numbers all their keys with 32 bits."""
         self.core = _core.Relation(max_distance_bits, agreement)
         """The crate's relation."""
 

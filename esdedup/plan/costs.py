@@ -45,18 +45,20 @@ class PerText(_Model, frozen=True):
 
 
 class PerNodes(_Model, frozen=True):
-    """Processor time of an arrival; linear in the logarithm of the number of nodes."""
+    """Processor time of an arrival by the number of nodes."""
 
     us_at_first: _Cost
     first_nodes: _Count
-    # The time added by each doubling of the number of nodes.
+    # The time added by each doubling of the number of nodes, and by each million, for their candidates.
     us_a_doubling: _Cost
+    us_a_million: _Cost = 0.0
     # The largest number of nodes measured.
     measured_nodes: _Count
 
     def us(self, nodes: float) -> float:
         """Return the microseconds for an arrival among this many nodes."""
-        return self.us_at_first + self.us_a_doubling * math.log2(max(1.0, nodes / self.first_nodes))
+        doublings = math.log2(max(1.0, nodes / self.first_nodes))
+        return self.us_at_first + self.us_a_doubling * doublings + self.us_a_million * nodes / 1e6
 
 
 class Searching(_Model, frozen=True):
@@ -66,13 +68,13 @@ class Searching(_Model, frozen=True):
     node_bytes: _Positive
     # Elasticsearch's processor time to search in one shard, by the number of nodes in the shard.
     shard: PerNodes
-    # Elasticsearch's processor time for an arrival, and the owner's elapsed time, without these searches.
+    # Other processor time of Elasticsearch for an arrival.
     server_us: _Cost
-    elapsed_us: _Cost
+    # The owner's processor time, without the fingerprint; and for the candidates that a million nodes add.
+    owner_us: _Cost
+    owner_us_a_million: _Cost = 0.0
     requests_a_batch: _Positive
-    # The largest number of shards, and the number of cores, in the measurement.
     measured_shards: _Count
-    measured_cores: _Count
     # None if measured together with the other costs.
     measured: Measured | None = None
 

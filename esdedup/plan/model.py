@@ -1,5 +1,6 @@
 """Calculates the forest, the cluster and the owner for a stream of articles from unit costs. Pure."""
 
+import bisect
 import math
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple
@@ -106,6 +107,7 @@ class CapacityPlan:
         # All figures by name, and the names of those of each part of the plan.
         self.figures: dict[str, Figure] = {}
         self.parts: dict[str, list[str]] = {}
+        self._most = learned
         self._learned = (0.0, 0.0) if profile.keep_boilerplate else (learned.memory_bytes, learned.disk_bytes)
         self._add("articles", self._stream())
         # The most memory of an owner: without nodes, and for each node with its share of content hashes.
@@ -218,9 +220,9 @@ class CapacityPlan:
             shards, data_nodes = int(self["forest_shards"]), int(self["data_nodes"])
             cores = data_nodes * workload.data_node_cores
             searches_us = searching.searches_us(self["nodes"], shards=shards, cores=cores)
-            rate = MOST_BUSY * 1e6 / (self._fingerprint_us() + searching.elapsed_us + searches_us)
+            owner_us = searching.owner_us + searching.owner_us_a_million * self["nodes"] / 1e6
+            rate = MOST_BUSY * 1e6 / (self._fingerprint_us() + owner_us + searching.server_us + searches_us)
             is_far = self.figures["forest_shards"].is_extrapolated
-            is_far |= min(shards, cores) > searching.measured_cores
             cache_gb = data_nodes * workload.data_node_memory_gb / 2
             cached = min(1.0, cache_gb / (self["forest_gb"] * (1 + workload.replicas)))
             basis = f"{MOST_BUSY:.0%} busy; measured in file caches, which hold {cached:.0%} of this forest"
@@ -238,6 +240,11 @@ class CapacityPlan:
             return costs.whole.us(length)
         return costs.without_boilerplate.us(length) + costs.omitting.us(length)
 
+    @property
+    def bears_peak(self) -> bool:
+        """Whether the owner can process the articles of the peak."""
+        return self["peak_articles_a_second"] <= self["owner_articles_a_second"]
+
     def sentences(self) -> Iterator[str]:
         """Yield the answer: where the nodes are, whether the owner bears the peak, what else is possible."""
         mean, peak, owner = (self[f"{each}articles_a_second"] for each in ("", "peak_", "owner_"))
@@ -245,7 +252,7 @@ class CapacityPlan:
         where = "in the memory of its owner" if self.searching is None else f"searched for in {shards}"
         yield f"One forest of {short(self['nodes'])} nodes, {where}, on {self['data_nodes']:,.0f} data nodes."
         answer = f"Its owner processes {short(owner)} articles a second"
-        if peak <= owner:
+        if self.bears_peak:
             yield f"{answer}, more than the peak of {short(peak)}."
         elif mean <= owner:
             answer = (
@@ -253,14 +260,27 @@ class CapacityPlan:
             )
             yield f"{answer}: at the peak, articles have to wait in a queue."
         else:
-            yield f"{answer}, less than the average of {short(mean)}: one forest is not enough."
+            too_slow = "one owner is not enough" if self.searching is None else "searches are too slow"
+            yield f"{answer}, less than the average of {short(mean)}: {too_slow}."
         if self.searching is not None:
             yield self._in_memory()
-        if peak > owner:
+        if not self.bears_peak:
             yield (
-                f"{math.ceil(peak / owner):,} forests, each with its owner, bear the peak, but reprints in "
-                "different forests are not found: divide articles only by tenant or language."
+                f"{self._forests():,} forests, each with its owner, bear the peak, but reprints in different "
+                "forests are not found: divide articles only by tenant or language."
             )
+
+    def _forests(self) -> int:
+        """Return the least number of forests, with equal shares, whose owners bear the peak."""
+
+        def is_enough(forests: int) -> bool:
+            share = {"articles_a_day": self.workload.articles_a_day / forests}
+            workload = self.workload.model_copy(update=share)
+            return CapacityPlan(workload, self.profile, self.costs, self._most).bears_peak
+
+        # Smaller forests have faster owners.
+        most = math.ceil(self["peak_articles_a_second"] / self["owner_articles_a_second"])
+        return 1 + bisect.bisect_left(range(1, most + 1), True, key=is_enough)
 
     def _in_memory(self) -> str:
         """Return what it takes to have all nodes in memory."""

@@ -1,7 +1,9 @@
 """Capacity plans, calculated from simple unit costs."""
 
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pydantic
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks.unit_costs import Searched, searching_of
+from benchmarks.unit_costs import Spent, keep_scale, searching_of
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.forest.store import MemoryStore
@@ -37,12 +39,12 @@ MEASURED = Measured(on="2026-01-02", machine="a machine", versions={"numpy": "2"
 LEARNED = LearnedCosts(measured=MEASURED, memory_bytes=200e6, disk_bytes=100e6)
 SEARCHING = Searching(
     node_bytes=800,
-    shard=PerNodes(us_at_first=30, first_nodes=1_000, us_a_doubling=1, measured_nodes=4_000),
+    shard=PerNodes(us_at_first=30, first_nodes=1_000, us_a_doubling=1, us_a_million=4, measured_nodes=4_000),
     server_us=250,
-    elapsed_us=300,
+    owner_us=50,
+    owner_us_a_million=2,
     requests_a_batch=3,
     measured_shards=4,
-    measured_cores=2,
 )
 SERVER = ServerCosts(
     node_bytes=500,
@@ -132,7 +134,7 @@ def test_a_forest_too_large_for_memory_is_searched() -> None:
     assert found.searching is SEARCHING
     assert found["forest_shards"] == shards == 1
     assert found["owner_memory_gb"] == pytest.approx(0.33)
-    us = 260 + 300 + 30 + math.log2(found["nodes"] / 1_000)
+    us = 260 + 300 + 30 + math.log2(found["nodes"] / 1_000) + (4 + 2) * found["nodes"] / 1e6
     assert found["owner_articles_a_second"] == pytest.approx(MOST_BUSY * 1e6 / us)
     shown = " ".join(found.sentences())
     needed_gb = planned()["owner_memory_gb"]
@@ -153,12 +155,12 @@ def test_the_nodes_that_memory_can_hold_are_limited() -> None:
 
 
 def test_shards_are_searched_at_once_on_all_cores() -> None:
-    found = planned(articles_a_day=86_400_000, data_node_cores=2)
+    found = planned(articles_a_day=8_640_000, retention_days=300, data_node_cores=2)
     nodes, shards, cores = found["nodes"], found["forest_shards"], 2 * found["data_nodes"]
     assert shards > cores > 2
-    a_shard_us = 30 + math.log2(nodes / shards / 1_000)
+    a_shard_us = 30 + math.log2(nodes / shards / 1_000) + 4 * nodes / shards / 1e6
     assert found["owner_articles_a_second"] == pytest.approx(
-        MOST_BUSY * 1e6 / (260 + 300 + a_shard_us * shards / cores)
+        MOST_BUSY * 1e6 / (260 + 300 + a_shard_us * shards / cores + 2 * nodes / 1e6)
     )
     used_us = shards * a_shard_us + 2 * (250 + 60)
     assert found["server_cores_peak"] == pytest.approx(found["peak_articles_a_second"] * used_us / 1e6)
@@ -180,8 +182,16 @@ def test_an_owner_too_slow_for_the_peak_is_reported(said: str, changes: dict[str
     found = planned(retention_days=1, **changes)
     shown = " ".join(found.sentences())
     assert said in shown
-    owners = math.ceil(found["peak_articles_a_second"] / found["owner_articles_a_second"])
-    assert (f"{owners:,} forests" in shown) == (owners > 1)
+    if "forests, each" in shown:
+        forests = int(shown.split(" forests, each")[0].split()[-1].replace(",", ""))
+        enough, few = (
+            planned(retention_days=1, **changes | {"articles_a_day": changes["articles_a_day"] / number})
+            for number in (forests, forests - 1)
+        )
+        assert enough.bears_peak
+        assert not few.bears_peak
+    else:
+        assert not changes
 
 
 def test_figures_beyond_the_measured_sizes_are_marked() -> None:
@@ -207,19 +217,48 @@ def test_data_nodes_follow_from_disk_and_cores() -> None:
     assert busy["data_nodes"] == math.ceil(busy["server_cores_peak"] / MOST_BUSY) > 3
 
 
-def test_costs_of_searching_are_fitted() -> None:
-    def searched(shards: int, nodes: int) -> Searched:
-        search_us = shards * SEARCHING.shard.us(nodes / shards)
-        elapsed_us = 300 + search_us / min(shards, 2)
-        return Searched(shards, nodes, 250 + search_us, elapsed_us, 3)
+def searched(shards: int, nodes: int) -> Spent:
+    """Return what a forest costs according to `SEARCHING`."""
+    search_us, owner_us = shards * SEARCHING.shard.us(nodes / shards), 2 * nodes / 1e6
+    return Spent(shards, nodes, 250 + search_us, 50 + owner_us, 3)
 
-    found = [searched(shards, nodes) for shards in (1, 4) for nodes in (4_000, 16_000)]
-    fitted = searching_of(found, cores=2, node_bytes=800)
+
+def test_costs_of_searching_are_fitted() -> None:
+    found = [searched(shards, nodes) for shards in (1, 4) for nodes in (4_000, 4_000_000, 16_000_000)]
+    fitted = searching_of(found, node_bytes=800)
     assert fitted.shard.first_nodes == 1_000
-    assert (fitted.server_us, fitted.elapsed_us) == pytest.approx((250, 300))
-    assert fitted.shard.us(64_000) == pytest.approx(SEARCHING.shard.us(64_000))
-    flat = [each._replace(server_us=9 - each.nodes / 1e4) for each in found]
-    assert searching_of(flat, cores=2, node_bytes=800).shard.us_a_doubling == 0
+    assert (fitted.server_us, fitted.owner_us) == pytest.approx((250, 50))
+    assert fitted.shard.us(64e6) == pytest.approx(SEARCHING.shard.us(64e6))
+    assert fitted.owner_us_a_million == pytest.approx(2)
+    falling = [each._replace(server_us=9 - each.nodes / 1e7) for each in found]
+    shard = searching_of(falling, node_bytes=800).shard
+    assert (shard.us_a_doubling, shard.us_a_million) == (0, 0)
+    # The candidates of few nodes are not measured.
+    assert searching_of(found[:1] + found[3:4], node_bytes=800).owner_us_a_million == 0
+
+
+def test_costs_of_large_forests_are_read_from_the_output(tmp_path: Path) -> None:
+    def printed(shards: int, nodes: int) -> str:
+        found = searched(shards, nodes)
+        values = {
+            "forest": f"scale-{nodes}-{shards}",
+            "server, µs of processor time an arrival": found.server_us,
+            "owner, µs of processor time an arrival": found.owner_us,
+            "requests a batch": {"_search": 2.0, "_bulk": 1.0},
+        }
+        return f"10:11:12 {json.dumps(values, indent=1)}\n"
+
+    path = tmp_path / "costs.json"
+    path.write_text(shipped().model_dump_json())
+    log = "".join(printed(shards, nodes) for shards in (1, 4) for nodes in (4_000, 4_000_000, 16_000_000))
+    keep_scale(f"10:11:12 chunk 1 of 3 is there\n{log}", MEASURED, path)
+    found = (
+        CostsFile.read(path.read_text(), name="costs.json").of(VERIFIED, name="costs.json").server.searching
+    )
+    assert found.shard.us(64e6) == pytest.approx(SEARCHING.shard.us(64e6))
+    assert (found.server_us, found.owner_us, found.requests_a_batch) == pytest.approx((250, 50, 3))
+    assert (found.shard.measured_nodes, found.measured_shards) == (16_000_000, 4)
+    assert found.measured == MEASURED
 
 
 def test_costs_depend_on_settings_for_words() -> None:

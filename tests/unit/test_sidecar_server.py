@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from esdedup.ingest.settings import settings_of
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -236,6 +237,15 @@ def test_one_service_builds_the_image_for_all_services() -> None:
     assert len(re.findall(r"^ +build:", compose, re.MULTILINE)) == 1
     ours = re.findall(r"^ +image: esdedup\n(?: +#.*\n)*(.*)$", compose, re.MULTILINE)
     assert [each.strip() for each in ours] == ["pull_policy: never"] * 2
+
+
+def test_compose_starts_every_service_within_limits() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert set(services) == {"elasticsearch", "sidecar-1", "sidecar-2", "feeder", "prometheus", "grafana"}
+    # `docker compose up` leaves out services with a profile.
+    assert not any("profiles" in each for each in services.values())
+    assert all("mem_limit" in each for each in services.values())
+    assert all(set(each.get("depends_on", ())) <= set(services) for each in services.values())
 
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:

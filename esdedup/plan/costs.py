@@ -66,6 +66,8 @@ class Searching(_Model, frozen=True):
 
     # Bytes on disk of a node, in an index that was merged to one segment.
     node_bytes: _Positive
+    # The part of a node that searches read, so that it should be in file caches; 0 if it is unknown.
+    cached_bytes: _Cost = 0.0
     # Elasticsearch's processor time to search in one shard, by the number of nodes in the shard.
     shard: PerNodes
     # Other processor time of Elasticsearch for an arrival.

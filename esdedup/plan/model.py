@@ -62,7 +62,7 @@ class Workload(SettingGroup):
     data_node_disk_gb: float = Field(default=1_920, ge=1, le=1e6)
     """Disk of a data node of Elasticsearch."""
     data_node_memory_gb: float = Field(default=64, ge=1, le=1e6)
-    """Memory of a data node; half of it is assumed to cache files."""
+    """Memory of a data node, half of which caches files."""
     data_node_cores: int = Field(default=8, ge=1, le=1_024)
     """Cores of a data node."""
 
@@ -179,10 +179,11 @@ class CapacityPlan:
     def _load(self) -> Iterator[Figure]:
         workload, work, searching = self.workload, self.costs.server.work, self.searching
         peak, written_us, searches_us = self["peak_articles_a_second"], work.us_an_arrival, 0.0
-        requests = 1 + self.costs.server.requests_a_batch
+        requests, cached_gb = 1 + self.costs.server.requests_a_batch, 0.0
         if searching is not None:
             written_us, requests = searching.server_us, 1 + searching.requests_a_batch
             searches_us = searching.searches_us(self["nodes"], shards=int(self["forest_shards"]))
+            cached_gb = self["nodes"] * (searching.cached_bytes or searching.node_bytes) / _GB
         written_us += work.us_an_article
         cores = peak * (searches_us + written_us * (1 + workload.replicas)) / 1e6
         is_far = self.figures["disk_gb"].is_extrapolated
@@ -192,7 +193,8 @@ class CapacityPlan:
         by_cores = cores / (MOST_BUSY * workload.data_node_cores)
         # With replicas, a majority must remain if a node fails.
         least = max(3, 1 + workload.replicas) if workload.replicas else 1
-        data_nodes = max(least, math.ceil(by_disk), math.ceil(by_cores))
+        by_caches = cached_gb * (1 + workload.replicas) / (workload.data_node_memory_gb / 2)
+        data_nodes = max(least, math.ceil(by_disk), math.ceil(by_cores), math.ceil(by_caches))
         memory = f"{workload.data_node_memory_gb:,g} GB of memory and {workload.data_node_cores} cores"
         basis = f"each with {workload.data_node_disk_gb:,g} GB of disk, {memory}"
         yield Figure("data_nodes", "data nodes", data_nodes, "", basis, is_far and data_nodes > least)
@@ -223,9 +225,7 @@ class CapacityPlan:
             owner_us = searching.owner_us + searching.owner_us_a_million * self["nodes"] / 1e6
             rate = MOST_BUSY * 1e6 / (self._fingerprint_us() + owner_us + searching.server_us + searches_us)
             is_far = self.figures["forest_shards"].is_extrapolated
-            cache_gb = data_nodes * workload.data_node_memory_gb / 2
-            cached = min(1.0, cache_gb / (self["forest_gb"] * (1 + workload.replicas)))
-            basis = f"{MOST_BUSY:.0%} busy; measured in file caches, which hold {cached:.0%} of this forest"
+            basis = f"{MOST_BUSY:.0%} busy; file caches hold what is searched"
         yield Figure("owner_articles_a_second", "articles it can process", rate, "/s", basis, is_far)
 
     def _rate_in_memory(self) -> float:

@@ -39,6 +39,7 @@ MEASURED = Measured(on="2026-01-02", machine="a machine", versions={"numpy": "2"
 LEARNED = LearnedCosts(measured=MEASURED, memory_bytes=200e6, disk_bytes=100e6)
 SEARCHING = Searching(
     node_bytes=800,
+    cached_bytes=10,
     shard=PerNodes(us_at_first=30, first_nodes=1_000, us_a_doubling=1, us_a_million=4, measured_nodes=4_000),
     server_us=250,
     owner_us=50,
@@ -213,6 +214,8 @@ def test_data_nodes_follow_from_disk_and_cores() -> None:
     assert [planned(replicas=replicas)["data_nodes"] for replicas in (0, 1, 2, 3)] == [1, 3, 3, 4]
     found = planned(data_node_disk_gb=20)
     assert found["data_nodes"] == math.ceil(found["disk_gb"] / (0.85 * 20)) > 3
+    cached = planned(owner_memory_gb=1, data_node_memory_gb=0.1)
+    assert cached["data_nodes"] == math.ceil(10 * cached["nodes"] * 2 / 0.05e9) > 3
     busy = planned(articles_a_day=8.64e8, retention_days=0.1, data_node_cores=1)
     assert busy["data_nodes"] == math.ceil(busy["server_cores_peak"] / MOST_BUSY) > 3
 

@@ -15,7 +15,6 @@ from esdedup.errors import ForestAhead as ForestAhead
 from esdedup.errors import ForestBusy as ForestBusy
 from esdedup.errors import ForestDamaged as ForestDamaged
 from esdedup.errors import ForestError as ForestError
-from esdedup.errors import ForestExists as ForestExists
 from esdedup.errors import ForestFull as ForestFull
 from esdedup.errors import ForestIncomplete as ForestIncomplete
 from esdedup.errors import ForestLost as ForestLost

@@ -21,7 +21,6 @@ EsdedupError
 │   └── IndexNotReady        the index is missing, or lacks the fields          .missing_fields
 ├── ForestError              the forest cannot be used                          .forest
 │   ├── ForestMissing        the forest does not exist
-│   ├── ForestExists         the forest exists, and replacing it was not requested
 │   ├── RetentionShorter     the retention would shrink, and that was not requested
 │   ├── ForestAhead          the forest's time is in the future                 .time_ms
 │   ├── ForestDamaged        learned boilerplate or edits are damaged           .document .flaw
@@ -226,10 +225,6 @@ class ForestFull(ForestError):
             f"{reason}. {remedy} the retention (`retention`), or rebuild the forest with the lookup 'search'",
             forest=forest,
         )
-
-
-class ForestExists(ForestError):
-    """A forest with this name exists already, and replacing it was not requested."""
 
 
 class RetentionShorter(ForestError):

@@ -13,10 +13,7 @@ _ADVICE: dict[type[errors.EsdedupError], str] = {
         "boilerplate from stored articles"
     ),
     errors.ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another forest",
-    errors.ForestExists: (
-        "--replace deletes it unless it is larger, --replace-larger always; --forest NAME creates another one"
-    ),
-    errors.ForestFull: "`esdedup rebuild --index INDEX --replace --lookup search` needs less memory",
+    errors.ForestFull: "`esdedup rebuild --index INDEX --lookup search` needs less memory",
     errors.ForestIncomplete: "`esdedup rebuild` with all indices of the forest completes it",
     errors.ForestMismatch: "--forest NAME uses another forest",
     errors.ForestMissing: "--forest NAME uses another forest; `esdedup rebuild` creates one from articles",

@@ -103,17 +103,18 @@ def verify(
     Prints at most 1,000 violations. The exit code is 1 if any remain.
 
     Options:
-        repair: Repair violations first, as far as possible.
+        repair: Repair violations first, as far as possible, by a rebuild of the forest. With --index and
+            --wait, articles may be fed meanwhile; a warning says when to stop the process that feeds them.
     """
     with server.connect() as client:
         fields, name = field_names.fields_of(client, *index), forest.forest_of(client, *index)
         maintenance = Maintenance(client, forest=name, fields=fields, wait_s=forest.wait_s)
         repaired: collections.Counter[ViolationKind] = collections.Counter()
-        total = maintenance.count(index)
         if repair:
             # The number of passes, and thus the total, is unknown.
             with output.count_progress("repairing", None) as on_progress:
                 repaired = maintenance.repair(index, on_progress=on_progress)
+        total = maintenance.count(index)
         found: collections.Counter[ViolationKind] = collections.Counter()
         with output.count_progress("verifying", total) as on_progress:
             for violation in maintenance.verify(index, on_progress=on_progress):
@@ -138,32 +139,33 @@ def verify(
         raise typer.Exit(1)
 
 
-@command("rebuild", example="esdedup rebuild --index news-2026-01 --index news-2026-02 --replace")
+@command("rebuild", example="esdedup rebuild --index news-2026-01 --index news-2026-02")
 def rebuild(
     *,
     index: Indices,
-    replace: bool = False,
-    replace_larger: bool = False,
+    articles_only: bool = False,
     json: options.Json = False,
     forest: options.NewForest,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Rebuild a forest from its articles alone; every article keeps its root. Name all indices of the forest.
+    """Rebuild a forest from its nodes and articles, or a lost forest from its articles; roots are kept.
+
+    Name all indices of the forest. Violations are repaired, as by `esdedup verify --repair`. With --wait,
+    articles may be fed meanwhile; a warning says when to stop the process that feeds them.
 
     Options:
-        replace: Replace an existing forest of this name, unless it contains more than these articles. With
-            --wait, articles may be fed meanwhile; a warning says when to stop the process that feeds them.
-        replace_larger: Replace an existing forest, even if it contains more than these articles.
+        articles_only: Leave out the nodes of the existing forest, such as those of deleted articles.
     """
     with server.connect() as client:
         fields = field_names.fields_of(client, *index)
         name = forest.forest or forest.forest_of(client, *index)
         maintenance = Maintenance(client, forest=name, fields=fields, wait_s=forest.wait_s)
-        with output.count_progress("rebuilding", maintenance.count_articles(index)) as on_progress:
+        # The number of passes, and thus the total, is unknown.
+        with output.count_progress("rebuilding", None) as on_progress:
             nodes = maintenance.rebuild(
                 index,
-                replace="larger" if replace_larger else replace,
+                articles_only=articles_only,
                 retention=forest.retention,
                 change_retention=forest.change_retention,
                 lookup=forest.lookup,
@@ -187,7 +189,7 @@ def _print_stats(forest: str, stats: Stats) -> None:
     )
     if stats.filled is not None and stats.filled > 0.8:
         show(
-            f"{stats.filled:.0%} of the nodes that memory can hold: `esdedup rebuild --replace --wait S "
+            f"{stats.filled:.0%} of the nodes that memory can hold: `esdedup rebuild --wait S "
             "--lookup search` lets Elasticsearch hold them"
         )
     growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"

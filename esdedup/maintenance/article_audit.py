@@ -56,6 +56,8 @@ class ArticleAudit:
     on_invalid: Callable[[Record], None] = lambda _: None
     # Whether the forest is made from these articles alone.
     is_rebuild: bool = False
+    # The name of the forest whose edits the articles should have; None means this forest.
+    edited: str | None = None
 
     def violations(self) -> Iterator[list[Violation]]:
         """Yield a list of violations for each batch of articles."""
@@ -67,14 +69,16 @@ class ArticleAudit:
             subject = f"{without:,} articles"
             yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail)]
 
-    def repairable(self, *, since_seq: int = 0) -> Iterator[list[RepairableViolation]]:
-        """Yield a list of the repairable violations for each batch of articles that are after `since_seq`."""
-        yield _repairable(self._state_behind())
-        for batch in self._batches(since_seq):
-            yield _repairable(self._except_wrong_bands(batch))
+    def repairable(
+        self, *, since_seq: int = 0, until_seq: int | None = None
+    ) -> Iterator[list[RepairableViolation]]:
+        """Yield the repairable violations of each batch of articles after `since_seq`, until `until_seq`."""
+        for batch in self._batches(since_seq, until_seq):
+            found = self._except_wrong_bands(batch)
+            yield [violation for violation in found if isinstance(violation, RepairableViolation)]
 
-    def _batches(self, since_seq: int = 0) -> Iterator[_Batch]:
-        for records in self.records.batches(since_seq=since_seq):
+    def _batches(self, since_seq: int = 0, until_seq: int | None = None) -> Iterator[_Batch]:
+        for records in self.records.batches(since_seq=since_seq, until_seq=until_seq):
             # Nodes are written before their articles, so after a refresh all nodes of this batch are visible.
             self.index.refresh_if_allowed()
             valid: list[Record] = []
@@ -99,10 +103,9 @@ class ArticleAudit:
         # Read the articles first: while a forest is fed, its state runs ahead of its articles.
         articles = self.records.state()
         forest = self.index.status().state
-        after = forest.after(articles)
-        if after != forest:
+        if forest.after(articles) != forest:
             detail = f"its last arrival is {forest.seq}, but an article is arrival {articles.seq}"
-            yield repairable(ViolationKind.STATE_BEHIND, self.index.name, detail, Remedy(state=after))
+            yield repairable(ViolationKind.STATE_BEHIND, self.index.name, detail, Remedy())
 
     def _nodes(self, batch: list[Record], remembered: Iterable[StoredHash]) -> dict[str, StoredNode]:
         ids = {
@@ -140,7 +143,7 @@ class ArticleAudit:
     def _other_stories(self, batch: _Batch) -> Iterator[Violation]:
         if not self.records.have_stories:
             return
-        stories = self.index.run(read_edits(self.index.name)).stories
+        stories = self.index.run(read_edits(self.edited or self.index.name)).stories
         for record in (*batch.live, *batch.old):
             story = stories.of(record.root, record.fingerprint)
             if record.story != story:
@@ -301,10 +304,6 @@ def _linked(node: StoredNode, record: Record) -> StoredNode:
 
 def _hash_seen_ms(last: StoredHash, node: StoredNode | None) -> int:
     return min(last.seen_ms, node.seen_ms) if node else last.seen_ms
-
-
-def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:
-    return [violation for violation in violations if isinstance(violation, RepairableViolation)]
 
 
 def _invalid(record: Record) -> Violation:

@@ -8,7 +8,7 @@ from operator import attrgetter, itemgetter
 
 from esdedup.elastic.forest.batch import read_batch
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import EVERY_DOCUMENT, LearnedLog, read_learned
+from esdedup.elastic.forest.learned import LearnedLog, read_learned
 from esdedup.elastic.forest.search import NodeCache
 from esdedup.elastic.forest.status import read_ordered_since
 from esdedup.elastic.forest.stored import Hit, Stored, StoredNode, genuine, recreate_root, signatures_of
@@ -78,8 +78,8 @@ class ForestAudit:
         yield from self._stray_hashes()
         yield from self._damaged_learning()
         for hit in self._damaged:
-            detail = "it is missing or unreadable; a repair deletes it and restores it from articles"
-            yield repairable(ViolationKind.DAMAGED_NODE, hit["_id"], detail, Remedy(damaged=hit))
+            detail = "it is missing or unreadable; a repair drops it and restores it from articles"
+            yield repairable(ViolationKind.DAMAGED_NODE, hit["_id"], detail, Remedy())
 
     def _snapshot(self) -> Iterator[StoredNode]:
         """Return the nodes by root, then by seq, at one point in time.
@@ -222,19 +222,17 @@ class ForestAudit:
             for hit, each in extra:
                 if each is None or (each.node in gone and each.seen_ms >= live_since_ms):
                     flaw = "its document is damaged" if each is None else f"its node {each.node} is missing"
-                    detail = f"{flaw}; a repair deletes it and restores it from articles"
+                    detail = f"{flaw}; a repair drops it and restores it from articles"
                     yield repairable(ViolationKind.STRAY_PAGE, hit["_id"], detail, Remedy(damaged=hit))
 
     def _damaged_learning(self) -> Iterator[Violation]:
-        # A repair deletes all documents, since each contains only the changes since the previous document.
         try:
             LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
         except ForestDamaged as error:
             detail = (
-                f"it is {error.flaw}; a repair deletes learned boilerplate; stored articles keep their roots"
+                f"it is {error.flaw}; a repair drops learned boilerplate; stored articles keep their roots"
             )
-            remedy = Remedy(forgotten=EVERY_DOCUMENT)
-            yield repairable(ViolationKind.LEARNED_DAMAGED, error.document, detail, remedy)
+            yield repairable(ViolationKind.LEARNED_DAMAGED, error.document, detail, Remedy())
 
 
 def _unfindable(node: StoredNode) -> Violation:

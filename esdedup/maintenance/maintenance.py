@@ -1,9 +1,8 @@
 """`Maintenance`: inspects, expires, repairs and rebuilds a forest."""
 
-import collections
+import dataclasses
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Literal
 
 from elasticsearch import Elasticsearch
 
@@ -17,19 +16,17 @@ from esdedup.elastic.forest.lease import LeaseTerms
 from esdedup.elastic.forest.meta import Lookup, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.patience import await_first_answer, patient
-from esdedup.errors import ForestError, SettingError
+from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import Aging
 from esdedup.maintenance.inspection import Inspection, OnProgress, ignore
-from esdedup.maintenance.repair import Rebuild, Repair, Repaired
+from esdedup.maintenance.rebuild import Rebuild, Repaired
+from esdedup.maintenance.records import Records
 from esdedup.reading.clusters import ForestScope
-
-# In tests, random damage to a third of all nodes took at most three passes, the last of which only checked.
-_MAX_PASSES = 10
 
 
 class Maintenance(Inspection):
-    """Maintains one forest. Methods that change the forest hold its lease until they return.
+    """Maintains one forest. Methods that change it hold its lease, `repair` and `rebuild` only at their end.
 
     Raises:
         ForestError: The forest does not exist; or the method changes the forest, and another process owns it.
@@ -85,94 +82,96 @@ class Maintenance(Inspection):
             return expiry.expire(writer, index.status().aging, on_progress=on_progress or ignore)
 
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
-        """Repair every violation that can be repaired; if a repair is interrupted, run it again.
+        """Verify the forest; if there are violations that can be repaired, rebuild it without them.
 
-        First, times in the future, caused by a clock that was ahead, are replaced by the forest's latest
-        plausible time. Next, missing nodes of articles are restored, with the articles' roots. Then each tree
-        whose root has an older neighbour joins that neighbour's tree. Finally, articles get the root of their
-        node. A repair may reveal another violation, so these steps are repeated until none is left.
+        Times in the future, caused by a clock that was ahead, are replaced by the forest's latest plausible
+        time. Missing nodes of articles are restored, with the articles' roots. Then each tree whose root has
+        an older neighbour joins that neighbour's tree. Finally, articles get the root of their node. If a
+        repair is interrupted, run it again.
 
         Args:
             indices: The indices of all articles that this forest assigned. If empty, only the forest is
-                repaired.
+                repaired, and must not be in use meanwhile.
             on_progress: Called with the number of nodes or articles in each batch.
 
         Returns:
-            How many violations of each kind were repaired, as a `collections.Counter`.
+            How many violations of each kind were repaired, as a `collections.Counter`. A kind that repairs
+            reveal several times is counted by the largest of these numbers.
 
         Raises:
             ForestError: As for the class; or violations remain after ten passes.
         """
-        index = ForestIndex.find(self._client, self.forest_of(indices))
-        records, clock = self._own_records(index, indices), Clock(index)
-        repaired: Repaired = collections.Counter()
-        with ForestWriter(index, terms=LeaseTerms(wait_s=self._wait_s)) as writer:
-            repair = Repair(writer=writer, records=records, on_progress=on_progress or ignore)
-            for _ in range(_MAX_PASSES):
-                found = repair.run_once(clock.latest_ms())
-                if not found.total():
-                    return repaired
-                repaired += found
-        raise ForestError(
-            f"after {_MAX_PASSES} passes, a repair of the forest {index.name!r} still finds "
-            f"{found.total():,} violations: verify it, and repair it again",
-            forest=index.name,
-        )
+        found = self.verify(indices, on_progress=on_progress)
+        repaired = Repaired(violation.kind for violation in found if violation.can_be_repaired)
+        if repaired:
+            records = self._records(indices) if indices else None
+            repaired |= self._rebuild(indices, records, on_progress).run()[1]
+        return repaired
 
     def rebuild(
         self,
         indices: Sequence[str],
         *,
-        replace: bool | Literal["larger"] = False,
+        articles_only: bool = False,
         retention: timedelta | None = None,
         change_retention: bool = False,
         lookup: Lookup | None = None,
         forest_shards: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> int:
-        """Rebuild the forest from articles alone; each article keeps its root.
+        """Rebuild the forest from its nodes and its articles, and repair it as `repair` does.
 
-        Leaves out articles whose node would have expired. Also leaves out articles with an invalid record,
-        and logs their number. With `wait_s`, a forest that is replaced may be in use until a warning says
-        that the new forest has caught up. If a rebuild is interrupted, run it again.
+        If the forest is lost, it is rebuilt from its articles alone. Then articles whose node would have
+        expired are left out. Articles with an invalid record are also left out, and their number is logged.
+        With `wait_s`, the forest may be in use until a warning says that the new forest has caught up. If a
+        rebuild is interrupted, run it again.
 
         Args:
             indices: The indices of all articles that this forest assigned.
-            replace: Replace an existing forest with this name; with "larger", even if it has more nodes or
-                indices than the given articles account for.
+            articles_only: Whether to leave out the forest's own nodes, and so the nodes of articles that
+                were deleted.
             retention: How long nodes live. None means the retention stored in the replaced forest or in the
                 indices, or else 30 days.
             change_retention: Whether nodes may live for less time than before.
             lookup: How the owner finds nodes. None means the lookup of the replaced forest, or else `memory`.
             forest_shards: The number of shards, 1 to 1,024; more than one requires the lookup `search`. None
                 means the number of the replaced forest, or else 1.
-            on_progress: Called with the number of articles in each batch.
+            on_progress: Called with the number of nodes or articles in each batch.
 
         Returns:
             The number of nodes in the forest.
 
         Raises:
             RetentionShorter: Nodes would live for less time than before, and `change_retention` is false.
-            ForestExists: `replace` is false; or it is true, but the old forest has more nodes or indices.
-            ForestMismatch: As for the class; or the articles have several profiles, or an unknown one.
+            ForestMismatch: As for the class; or the articles of a lost forest have several profiles, or an
+                unknown one.
             IndexNotReady: As for the class; or none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
-        name = self._scope.given_forest
-        # Indices of another forest may be used to make a new forest.
-        if name is None or execute(self._client, read_meta(name)):
-            name = self.forest_of(indices)
-        return Rebuild(
-            client=self._client,
-            # Check that the indices can be read before anything is deleted.
-            indices=execute(self._client, self._scope.check(",".join(indices))).mappings,
-            name=name,
-            records=self._records(indices),
+        rebuild = dataclasses.replace(
+            self._rebuild(indices, self._records(indices), on_progress),
+            articles_only=articles_only,
             aging=None if retention is None else Aging.of(retention=retention),
             change_retention=change_retention,
             lookup=lookup,
             shards=forest_shards,
-            replace=replace,
+        )
+        return rebuild.run()[0]
+
+    def _rebuild(
+        self, indices: Sequence[str], records: Records | None, on_progress: OnProgress | None
+    ) -> Rebuild:
+        name = self._scope.given_forest
+        # Indices of another forest may be used to make a new forest.
+        if name is None or execute(self._client, read_meta(name)):
+            name = self.forest_of(indices)
+        # Check that the indices can be read before anything is deleted.
+        scope = execute(self._client, self._scope.check(",".join(indices))) if indices else None
+        return Rebuild(
+            client=self._client,
+            indices=scope.mappings if scope else {},
+            name=name,
+            records=records,
             wait_s=self._wait_s,
             on_progress=on_progress or ignore,
-        ).run()
+        )

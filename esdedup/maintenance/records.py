@@ -104,15 +104,24 @@ class Records:
         answer = self._aggregate({"own": {"filter": of_hash, "aggs": {"latest": latest}}})
         return int(answer["own"]["latest"]["value"] or 0)
 
-    def batches(self, *, since_seq: int = 0, later_than_ms: int | None = None) -> Iterator[list[Record]]:
-        """Yield records after `since_seq`, or seen after `later_than_ms`; latest first, from a snapshot."""
+    def batches(
+        self, *, since_seq: int = 0, until_seq: int | None = None, later_than_ms: int | None = None
+    ) -> Iterator[list[Record]]:
+        """Yield records with these numbers or a later time, from a snapshot; latest arrivals first.
+
+        Args:
+            since_seq: The last number that is left out.
+            until_seq: The last number that is included. Records without a number are included, too.
+            later_than_ms: The last time that is left out.
+        """
         filters: list[Query] = [{"exists": {"field": self._fields.root}}]
+        after = [] if until_seq is None else [{"range": {self._fields.seq: {"gt": until_seq}}}]
         if since_seq > 0:
             filters.append({"range": {self._fields.seq: {"gt": since_seq}}})
         if later_than_ms is not None:
             filters.append({"range": {self._seen: {"gt": later_than_ms, "format": "epoch_millis"}}})
         body = {
-            "query": {"bool": {"filter": filters}},
+            "query": {"bool": {"filter": filters, "must_not": after}},
             "size": limits.MAX_HITS,
             "sort": [{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
             "track_total_hits": False,

@@ -1,11 +1,9 @@
 """Finds times in the future, caused by a clock that was ahead, and sets them back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.log import FIELD, LogNodes
-from esdedup.elastic.forest.status import aging_document
 from esdedup.elastic.forest.stored import Stored, StoredHash
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.forest.model import NO_TIME, Aging, State
@@ -35,42 +33,6 @@ class TimesAhead:
         for batch in self._articles_ahead():
             yield from (_violation(record.id, record.seen_ms) for record in batch)
 
-    def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
-        """Replace times in the future with the latest plausible time; return the number of replacements."""
-        state = self.true_state()
-        count = self.set_articles_back(writer, state)
-        if self._index.log is not None:
-            count += self._set_log_back(self._index.log, state, writer, write)
-        else:
-            for some in self._stored_ahead():
-                write([self._set_stored_back(each, state) for each in some])
-                count += len(some)
-        self._index.refresh()
-        found, true = self._index.status(), self._index.status(latest_ms=self._latest_ms)
-        if found.dead_before_ms != true.dead_before_ms:
-            writer.write_own(aging_document(found.aging, dead_before_ms=true.dead_before_ms))
-        # Write the state last, since feeders refuse the forest until then.
-        if found.state.time_ms > self._latest_ms:
-            writer.write([], state=state)
-            count += 1
-        return count
-
-    def _set_log_back(
-        self, log: LogNodes, state: State, writer: ForestWriter, write: Callable[[list[Stored]], None]
-    ) -> int:
-        """Replace a log with times in the future by a corrected log; return the number of corrections."""
-        count = sum(len(some) for some in self._stored_ahead())
-        count += self._index.status().state.time_ms > self._latest_ms
-        if not count:
-            return 0
-        first = writer.begin_log()
-        write([self._set_stored_back(each, state) for each in log.all()])
-        writer.write([], state=state)
-        self._index.refresh()
-        for hits in self._index.log_pages({"range": {FIELD: {"lt": first}}}, versions=True):
-            writer.delete(hits)
-        return count
-
     def true_state(self) -> State:
         """Return the state of the forest, ignoring times in the future."""
         state = self._index.status(latest_ms=self._latest_ms).state
@@ -97,7 +59,8 @@ class TimesAhead:
     def _stored_ahead(self) -> Iterator[list[Stored]]:
         yield from self._index.nodes.later_than(made_ms=self._latest_ms, seen_ms=self._latest_seen_ms)
 
-    def _set_stored_back(self, stored: Stored, state: State) -> Stored:
+    def set_back(self, stored: Stored, state: State) -> Stored:
+        """Return a node or content hash without times in the future; they become the time of `state`."""
         seen_ms = self._aging.round_up(state.time_ms)
 
         def back(time_ms: int) -> int:

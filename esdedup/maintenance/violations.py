@@ -7,8 +7,6 @@ from typing import Any
 import pydantic
 
 from esdedup.elastic.forest.stored import Stored
-from esdedup.elastic.requests import Query
-from esdedup.forest.model import State
 from esdedup.maintenance.records import Change, Record
 
 
@@ -47,18 +45,14 @@ class Remedy:
 
     # Nodes and content hashes, as they should be.
     stored: tuple[Stored, ...] = ()
-    # A damaged document to delete: a search hit with its version.
+    # A document of a content hash to delete: a search hit with its version.
     damaged: dict[str, Any] | None = None
-    # A query for the documents to delete from the forest's index.
-    forgotten: Query | None = None
     # The root of an older tree, which the tree of the violation's subject joins.
     joins: str | None = None
     # An article, and its correct root.
     new_root: tuple[Record, str] | None = None
     # An article, and new values of its fields.
     change: Change | None = None
-    # The minimum state that the forest should have.
-    state: State | None = None
 
 
 class Violation(pydantic.BaseModel, frozen=True):

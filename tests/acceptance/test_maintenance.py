@@ -132,14 +132,13 @@ def test_impossible_requests_are_refused(online: Run, arguments: list[str], code
     assert message in " ".join(result.err.split())
 
 
-def test_rebuild_requires_replace_and_an_index_of_articles(online: Run, fed: tuple[str, str]) -> None:
+def test_rebuild_requires_an_index_of_articles(online: Run, fed: tuple[str, str]) -> None:
     index, forest = fed
-    refused = online("rebuild", "--index", index, "--forest", forest)
-    assert (refused.code, "--replace" in refused.err) == (3, True)
+    nodes = online("stats", "--forest", forest, "--json").json["nodes"]
     assert online("rebuild", "--index", forest).code == 3
     assert online("stats", "--forest", index).code == 3
-    replaced = online("rebuild", "--index", index, "--forest", forest, "--replace")
-    assert replaced.code == 0
+    rebuilt = online("rebuild", "--index", index, "--forest", forest, "--json")
+    assert (rebuilt.code, rebuilt.json) == (0, {"forest": forest, "nodes": nodes})
 
 
 def test_rebuild_refuses_articles_not_indexed_through_esdedup(

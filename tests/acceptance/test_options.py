@@ -190,5 +190,5 @@ def test_maintenance_and_explain_use_custom_field_names(ask: Ask, names: tuple[s
     forest = ["--forest", names[1]]
     assert ask("stats", *forest)["nodes"] == 3
     assert ask("verify", *forest)["violations"] == {}
-    assert ask("rebuild", *forest, "--replace") == {"forest": names[1], "nodes": 3}
+    assert ask("rebuild", *forest) == {"forest": names[1], "nodes": 3}
     assert ask("explain", "a", "b", *forest)["same_cluster"] is True

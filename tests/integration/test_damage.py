@@ -391,7 +391,7 @@ def test_wrongly_typed_values_break_neither_reading_nor_maintenance(
         (ViolationKind.NO_ROOT, "1 articles"),
     }
     assert not maintenance.repair([index])
-    maintenance.rebuild([index], replace=True)
+    maintenance.rebuild([index], articles_only=True)
     assert f"lacks {len(invalid)} articles with invalid records, such as " in caplog.text
 
 

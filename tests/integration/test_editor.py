@@ -23,6 +23,7 @@ from esdedup import (
     SettingError,
 )
 from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.requests import Requests
 from esdedup.forest.stories import EditKind
 from esdedup.maintenance import editor as desk
@@ -384,7 +385,17 @@ def test_damaged_stories_are_repaired_and_survive_a_rebuild(newsroom: Newsroom) 
     maintenance = Maintenance(newsroom.es, forest=newsroom.forest)
     assert maintenance.repair([newsroom.index]) == {ViolationKind.OTHER_STORY: 1}
     assert newsroom.stories() == expected
-    maintenance.rebuild([newsroom.index], replace=True)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ForestIndex, "copy_to", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            maintenance.rebuild([newsroom.index])
+    # The forest was deleted. The next rebuild has its copy, and the copy's edits.
+    maintenance.rebuild([newsroom.index])
+    assert newsroom.stories() == expected
     assert newsroom.editor.history(newsroom.index).edits
     assert not newsroom.violations()
 

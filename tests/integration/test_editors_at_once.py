@@ -22,7 +22,7 @@ from esdedup.elastic.requests import ReadClock, ReadDocument, ReadMappings, Requ
 from esdedup.elastic.stories import read_edits, story_values
 from esdedup.forest.stories import Edit, Stories
 from esdedup.maintenance import editor as desk
-from esdedup.maintenance.repair import Rebuild
+from esdedup.maintenance.rebuild import Rebuild
 from esdedup.reading.clusters import ForestScope
 from tests.integration.test_editor import BY, Newsroom, newsroom, three_stories
 from tests.sample import articles
@@ -191,8 +191,11 @@ def test_edits_survive_a_rebuild_and_create_no_index(
     late.until(stores_edit)
     write_own_data = Rebuild._write_learned_and_edits
 
+    once = iter([other])
+
     def edit_meanwhile(_: int) -> None:
-        newsroom.edit("split", other)
+        for each in once:
+            newsroom.edit("split", each)
 
     def edit_too_late(*arguments: Any) -> None:
         with pytest.raises(ForestIncomplete):
@@ -202,7 +205,7 @@ def test_edits_survive_a_rebuild_and_create_no_index(
     monkeypatch.setattr(Rebuild, "_write_learned_and_edits", edit_too_late)
     maintenance = Maintenance(newsroom.es, forest=newsroom.forest)
     # Stories can be edited until the rebuild has caught up.
-    maintenance.rebuild([newsroom.index], replace=True, on_progress=edit_meanwhile)
+    maintenance.rebuild([newsroom.index], on_progress=edit_meanwhile)
     late.finish(0)
     monkeypatch.undo()
     kinds = [(each.number, each.kind) for each in newsroom.editor.history(newsroom.index).edits]

@@ -149,7 +149,7 @@ def test_maintenance_sees_unrefreshed_writes(es: Elasticsearch, index_name: Name
         assert list(maintenance.verify([index], on_progress=seen.append)) == []
         assert sum(seen) == maintenance.count([index]) > len(FIRST) + len(THEN)
         helpers.bulk(es, dedup.enrich({"_index": index, **each} for each in ARTICLES[205:210]))
-    assert Maintenance(es, forest=forest).rebuild([index], replace=True) == maintenance.stats().nodes
+    assert Maintenance(es, forest=forest).rebuild([index]) == maintenance.stats().nodes
 
 
 def test_a_client_that_may_not_refresh_is_warned(

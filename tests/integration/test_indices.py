@@ -222,7 +222,7 @@ def test_a_template_that_would_harm_a_forest_is_reported(
         es.indices.put_index_template(name=name, index_patterns=[f"{forest}*"], priority=7, **body)
         maintenance = Maintenance(es, forest=forest)
         with pytest.raises(IndexNotReady, match="would give the forest"):
-            maintenance.rebuild([index], replace=True)
+            maintenance.rebuild([index])
         assert not list(maintenance.verify([index]))
     finally:
         es.options(ignore_status=404).indices.delete_index_template(name=name)
@@ -504,14 +504,14 @@ def test_every_operation_uses_the_forest_of_the_index(es: Elasticsearch, index_n
             "edit": lambda: Editor(es, forest=name).edit(of, merge, by="A. Chen").edit.number,
             "history": lambda: Editor(es, forest=name).history(of),
             "migrate": lambda: Migration(es, of, forest=name, to="elsewhere").forest,
-            "rebuild": lambda: maintenance.rebuild([of], replace=True),
+            "rebuild": lambda: maintenance.rebuild([of]),
         }
 
     for use in uses(forest, small).values():
         with pytest.raises(IndexNotReady, match=f"{small!r} belongs to the forest {other!r}, not to"):
             use()
     with pytest.raises(IndexNotReady, match="belong to several forests"):
-        Maintenance(es).rebuild([index, small], replace=True)
+        Maintenance(es).rebuild([index, small])
     assert nodes(es, forest) == before
     found = {name: use() for name, use in uses(None, index).items()}
     assert (found["verify"], found["stats"], found["texts"], found["edit"]) == ([], len(before), 60, 1)

@@ -238,14 +238,13 @@ def test_a_rebuild_keeps_or_reports_learned_boilerplate(
     if is_damaged:
         missing(es, forest)
     with caplog.at_level(logging.WARNING, logger="esdedup"):
-        Maintenance(es, forest=forest).rebuild([index], replace=True)
+        Maintenance(es, forest=forest).rebuild([index])
     if is_damaged:
         assert "learned-2" in caplog.text
         assert "let it learn from its stored articles" in caplog.text
         assert documents(es, forest) == []
         return
-    (warning,) = caplog.messages
-    assert warning.startswith(f"replacing the forest {forest!r}, which has ")
+    assert caplog.messages == []
     assert learned(es, forest) == before
     with Dedup(es, forest=forest, batch_size=7) as dedup:
         feed(es, dedup, index, PAGES[30:])
@@ -258,9 +257,7 @@ def test_an_interrupted_rebuild_loses_nothing(
 ) -> None:
     index, forest = taught
     maintenance, drop = Maintenance(es, forest=forest), ForestIndex.drop
-    maintenance.rebuild(
-        [index], replace=True, retention=timedelta(days=7), change_retention=True, lookup="search"
-    )
+    maintenance.rebuild([index], retention=timedelta(days=7), change_retention=True, lookup="search")
     before = learned(es, forest)
 
     def interrupted(*_: object) -> None:
@@ -273,7 +270,7 @@ def test_an_interrupted_rebuild_loses_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(ForestIndex, "drop", dropped)
         with pytest.raises(KeyboardInterrupt):
-            maintenance.rebuild([index], replace=True)
+            maintenance.rebuild([index])
     assert not es.indices.exists(index=forest)
     # Nobody creates an empty forest meanwhile.
     with Dedup(es, forest=forest) as dedup, pytest.raises(ForestIncomplete, match="is being rebuilt"):

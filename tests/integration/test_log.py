@@ -194,14 +194,14 @@ def test_a_rebuild_can_change_the_lookup(es: Elasticsearch, fed: tuple[str, str]
     before, nodes_before, hashes_before = roots(es, index), nodes(es, forest), hashes(es, forest)
     maintenance = Maintenance(es, forest=forest)
     for lookup in ("search", "memory"):
-        maintenance.rebuild([index], replace=True, lookup=lookup)
+        maintenance.rebuild([index], lookup=lookup)
         assert ForestIndex.find(es, forest).meta.lookup == lookup
         assert without_hashes(nodes(es, forest)) == without_hashes(nodes_before)
         assert hashes(es, forest) == hashes_before
         assert list(maintenance.verify([index])) == []
         assert_rearrivals_are_known(es, index, forest, VERIFIED)
     # A rebuild keeps the lookup unless another one is given.
-    maintenance.rebuild([index], replace=True)
+    maintenance.rebuild([index])
     assert ForestIndex.find(es, forest).meta.lookup == "memory"
     with (
         Dedup(es, forest=forest, lookup="search") as dedup,

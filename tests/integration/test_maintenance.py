@@ -21,7 +21,6 @@ from esdedup import (
     Fields,
     ForestBusy,
     ForestError,
-    ForestExists,
     ForestMismatch,
     ForestMissing,
     IndexNotReady,
@@ -45,6 +44,7 @@ from tests.support.forests import (
     a_leaf,
     all_nodes,
     feed,
+    hashes,
     in_both_lookups,
     nodes,
     remove,
@@ -139,14 +139,14 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
     with Dedup(es, forest=forest) as dedup:
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
         for change in (
-            lambda: Maintenance(es, forest=forest).rebuild([index], replace=True),
-            lambda: Maintenance(es, forest=forest).repair([index]),
+            lambda: Maintenance(es, forest=forest).rebuild([index]),
             lambda: Maintenance(es, forest=forest).expire(),
         ):
             with pytest.raises(ForestBusy, match=r"process \d+ on .* has owned it since"):
                 change()
-        # Operations that only read are allowed.
+        # Operations that only read are allowed, and so is a repair without violations.
         assert list(Maintenance(es, forest=forest).verify([index])) == []
+        assert not Maintenance(es, forest=forest).repair([index])
         assert Maintenance(es, forest=forest).expire(dry_run=True) == expiry.Expired()
 
 
@@ -169,7 +169,7 @@ def test_articles_of_another_forest_are_refused(es: Elasticsearch, index_name: N
     for use in (
         lambda: list(maintenance.verify([own, others])),
         lambda: maintenance.repair([own, others]),
-        lambda: maintenance.rebuild([own, others], replace=True),
+        lambda: maintenance.rebuild([own, others]),
         lambda: maintenance.stats([own, others]),
         lambda: maintenance.boilerplate([own, others]),
     ):
@@ -246,7 +246,7 @@ def test_live_nodes_are_restored_from_articles_older_than_retention(
     before, maintenance = living(), Maintenance(es, forest=forest)
     old = [each for each in before if each.seen_ms - each.made_ms > retention / timedelta(milliseconds=1)]
     assert any(each.is_root for each in old)
-    maintenance.rebuild([index], replace="larger")
+    maintenance.rebuild([index], articles_only=True)
     assert (living(), list(maintenance.verify([index]))) == (before, [])
     remove(es, forest, *(each.id for each in old if each.is_root))
     maintenance.repair([index])
@@ -274,8 +274,6 @@ def test_an_interrupted_rebuild_can_be_repeated(
 ) -> None:
     index, forest = fed
     before = nodes(es, forest)
-    with pytest.raises(ForestError, match="there is a forest"):
-        Maintenance(es, forest=forest).rebuild([index])
 
     def fail(self: ForestWriter, found: list[bytes], **how: Any) -> None:
         if found:
@@ -287,7 +285,7 @@ def test_an_interrupted_rebuild_can_be_repeated(
     with monkeypatch.context() as patch:
         patch.setattr(ForestWriter, "write", fail)
         with pytest.raises(ForestError, match="interrupted on purpose"):
-            Maintenance(es, forest=forest).rebuild([index], replace=True)
+            Maintenance(es, forest=forest).rebuild([index])
     made = ForestIndex(es, name=f"{forest}{REBUILT_SUFFIX}", meta=Meta.of(VERIFIED))
     made.refresh()
     assert 0 < len(list(all_nodes(made))) < len(before)
@@ -296,7 +294,7 @@ def test_an_interrupted_rebuild_can_be_repeated(
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
     assert list(Maintenance(es, forest=forest).verify([index])) == []
     epochs = Fence(es, forest=forest).epochs()
-    Maintenance(es, forest=forest).rebuild([index], replace=True)
+    Maintenance(es, forest=forest).rebuild([index])
     assert without_hashes(nodes(es, forest)) == without_hashes(before)
     assert not es.indices.exists(index=made.name)
     # No pending write of an earlier owner is admitted.
@@ -315,14 +313,17 @@ class Noticing(logging.Handler):
             self.is_waiting.set()
 
 
-@in_both_lookups
+@pytest.mark.parametrize(
+    "how", [{"lookup": "memory"}, {"lookup": "search", "forest_shards": 3}], ids=["in memory", "3 shards"]
+)
 def test_a_forest_is_rebuilt_while_articles_arrive(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, lookup: Lookup
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
+    """Readers see one root of each article throughout."""
     index, forest = index_name("articles"), index_name("forest")
     articles = [{"_id": each["id"], **each} for each in stream.articles(400, VERIFIED)]
-    monkeypatch.setattr("esdedup.maintenance.repair._FEW", 10)
-    monkeypatch.setattr("esdedup.maintenance.repair._LATE", 20)
+    monkeypatch.setattr("esdedup.maintenance.rebuild._FEW", 10)
+    monkeypatch.setattr("esdedup.maintenance.rebuild._LATE", 20)
     monkeypatch.setattr("esdedup.elastic.limits.MAX_HITS", 30)
     noticing, read = Noticing(), list[dict[str, str]]()
 
@@ -344,12 +345,12 @@ def test_a_forest_is_rebuilt_while_articles_arrive(
         with ThreadPoolExecutor() as threads:
             feeding = threads.submit(feed_on)
             assert begun.wait(60)
-            Maintenance(es, forest=forest, wait_s=60).rebuild([index], replace=True, lookup=lookup)
+            Maintenance(es, forest=forest, wait_s=60).rebuild([index], **how)
             feeding.result()
     finally:
         logging.getLogger("esdedup").removeHandler(noticing)
-    assert ForestIndex.find(es, forest).meta.lookup == lookup
-    maintenance = Maintenance(es, forest=forest)
+    meta, maintenance = ForestIndex.find(es, forest).meta, Maintenance(es, forest=forest)
+    assert (meta.lookup, meta.shards) == (how["lookup"], how.get("forest_shards", 1))
     assert list(maintenance.verify([index])) == []
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, articles[350:])
@@ -446,24 +447,21 @@ def test_a_footer_shared_by_unrelated_articles_is_reported(es: Elasticsearch, fe
     assert Maintenance(es, forest=other).stats([own]).shared_by_trees == ()
 
 
-def test_rebuild_replaces_a_larger_forest_only_on_request(
-    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_rebuild_keeps_nodes_of_deleted_articles(es: Elasticsearch, index_name: Names) -> None:
     index, small, forest = index_name("news"), index_name("small"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         for name, articles in ((index, ARTICLES[:40]), (small, ARTICLES[40:42])):
             dedup.setup(name)
             feed(es, dedup, name, articles)
-    before = nodes(es, forest)
-    with pytest.raises(ForestExists, match=f"{len(before)} live nodes, .* indices {index}, {small}: more"):
-        Maintenance(es).rebuild([small], replace=True)
-    # If an index does not name its forest, the numbers of nodes and articles are compared.
-    es.indices.put_mapping(index=index, meta={})
-    with pytest.raises(ForestExists, match="more than the 2 articles"):
-        Maintenance(es).rebuild([small], replace=True)
-    assert nodes(es, forest) == before
-    assert Maintenance(es).rebuild([small], replace="larger") < len(before)
-    assert f"replacing the forest {forest!r}, which has {len(before)} live nodes" in caplog.text
+    before, remembered = nodes(es, forest), hashes(es, forest)
+    deletions = [{"_op_type": "delete", "_index": index, "_id": each["_id"]} for each in ARTICLES[:40]]
+    helpers.bulk(es, deletions, refresh=True)
+    maintenance = Maintenance(es)
+    assert maintenance.rebuild([small], lookup="search") == len(before)
+    assert (nodes(es, forest), hashes(es, forest)) == (before, remembered)
+    assert list(maintenance.verify([small])) == []
+    assert maintenance.rebuild([small], articles_only=True) < len(before)
+    assert list(maintenance.verify([small])) == []
 
 
 def test_stats_and_expire_agree_on_expired_nodes(es: Elasticsearch, index_name: Names) -> None:
@@ -493,7 +491,7 @@ def test_retention_is_shortened_only_on_request(
     before = nodes(es, forest)
     uses: list[Callable[[], int]] = [
         lambda: Dedup(es, forest=forest, retention=shorter).learn(["A page."]),
-        lambda: maintenance.rebuild([index], replace=True, retention=shorter),
+        lambda: maintenance.rebuild([index], retention=shorter),
     ]
     for use in uses:
         with pytest.raises(RetentionShorter, match=r"live 60 days; with 2, [1-9]\d* would expire now"):

@@ -62,7 +62,7 @@ def test_a_repair_killed_while_joining_trees_can_continue(
 
         with monkeypatch.context() as patch:
             patch.setattr(ForestWriter, "write", fail)
-            patch.setattr("esdedup.maintenance.repair.WRITE_BATCH", 1)
+            patch.setattr("esdedup.maintenance.rebuild.WRITE_BATCH", 1)
             try:
                 Maintenance(es, forest=forest).repair([index])
             except ForestError:
@@ -245,8 +245,8 @@ def test_an_endless_repair_is_reported(
 ) -> None:
     index, forest = fed
     remove(es, forest, next(iter(nodes(es, forest))))
-    monkeypatch.setattr("esdedup.maintenance.maintenance._MAX_PASSES", 1)
-    with pytest.raises(ForestError, match=r"after 1 passes, a repair .* still finds .* repair it again"):
+    monkeypatch.setattr("esdedup.maintenance.rebuild._MAX_PASSES", 0)
+    with pytest.raises(ForestError, match=r"after 0 passes, a repair .* still finds .* repair it again"):
         Maintenance(es, forest=forest).repair([index])
 
 

@@ -338,7 +338,7 @@ def test_a_rebuild_changes_the_number_of_shards(
         ({"lookup": "memory"}, 1, "memory"),
         ({"forest_shards": 2}, 2, "search"),
     ):
-        maintenance.rebuild([index], replace=True, **how)
+        maintenance.rebuild([index], **how)
         meta = ForestIndex.find(es, forest).meta
         assert (meta.shards, meta.lookup) == (shards, lookup)
         assert without_hashes(nodes(es, forest)) == without_hashes(before)

@@ -53,7 +53,7 @@ def test_versions_join_live_stories(es: Elasticsearch, index_name: Names, lookup
     assert len(set(found.values())) == 6
     assert list(maintenance.verify([index])) == []
     nodes_before = nodes(es, forest)
-    maintenance.rebuild([index], replace=True)
+    maintenance.rebuild([index])
     assert list(maintenance.verify([index])) == []
     march = nodes(es, forest)[found["march"]]
     assert march.signature == nodes_before[march.id].signature

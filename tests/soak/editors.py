@@ -255,7 +255,7 @@ class Newsroom:
         """Rebuild the forest while no sidecar owns it. Edits are refused only while it is replaced."""
         for each in self._sidecars:
             each.end()
-        Maintenance(self._es, forest=FOREST, wait_s=60).rebuild([INDEX], replace=True)
+        Maintenance(self._es, forest=FOREST, wait_s=60).rebuild([INDEX])
         self.counts["rebuilds"] += 1
         self._sidecars = [self._sidecar(at) for at in range(2)]
         until(lambda: any(each.owns() for each in self._sidecars), _PATIENCE_S, *self._sidecars)

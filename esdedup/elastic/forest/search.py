@@ -226,7 +226,7 @@ class NodeSearch:
             misplaced: Collects nodes whose other fields differ from their packed form; they are not yielded.
         """
         for query in (ROOTLESS, EVERY_NODE):
-            pages = self._all(query, sort=["root", "seq"], versions=True, repeated=True)
+            pages = self._scanned(query, sort=["root", "seq"], versions=True, repeated=True)
             for hit in itertools.chain.from_iterable(pages):
                 node = stored_in(hit, self.relation)
                 if not isinstance(node, StoredNode):
@@ -238,7 +238,7 @@ class NodeSearch:
 
     def extra_hashes(self) -> Iterator[list[tuple[Hit, StoredHash | None]]]:
         """Yield lists of the documents of content hashes, each with its record, or None if it is damaged."""
-        for hits in self._all(EVERY_HASH, sort=["page"], versions=True, repeated=True):
+        for hits in self._scanned(EVERY_HASH, sort=["page"], versions=True, repeated=True):
             found = (stored_in(hit, self.relation) for hit in hits)
             yield [
                 (hit, each if isinstance(each, StoredHash) and agrees(hit, each) else None)
@@ -249,10 +249,15 @@ class NodeSearch:
         """Yield lists of the nodes made after `made_ms`, and of nodes and hashes seen after `seen_ms`."""
         times = (("made", made_ms), ("seen", seen_ms))
         later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
-        for hits in self._all({"bool": {"should": later}}, sort=["seq", "page"]):
+        for hits in self._scanned({"bool": {"should": later}}, sort=["seq", "page"]):
             yield stored_of(hits, self.relation)
 
-    def _all(self, query: Query, **how: Any) -> Iterator[Hits]:
+    def all(self) -> Iterator[Stored]:
+        """Yield all readable nodes and content hashes."""
+        for hits in self._scanned({"bool": {"should": [EVERY_NODE, ROOTLESS, EVERY_HASH]}}, versions=True):
+            yield from stored_of(hits, self.relation)
+
+    def _scanned(self, query: Query, **how: Any) -> Iterator[Hits]:
         assert self._scan is not None
         return self._scan(query, **how)
 

@@ -176,13 +176,6 @@ class ForestWriter(Closing):
         self._last = self._thread.begin(write)
         return self._last
 
-    def begin_log(self) -> int:
-        """Begin a new document of the log, and return its number."""
-        self.settle()
-        assert self._log is not None
-        self._log.begin_another()
-        return self._log.number
-
     def log_since(self, count: int) -> int:
         """Return the number of the first log document that may contain one of the last `count` batches."""
         # Subtract one more, since another document is begun after a failure.

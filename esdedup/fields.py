@@ -193,7 +193,10 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
     """
     value = value_of(article, fields.text)
     if value is None:
-        raise ArticleRejected(name, f"has no field {fields.text!r}, or it is null")
+        parents = itertools.accumulate(fields.text.split(".")[:-1], "{}.{}".format)
+        parent = next((each for each in parents if isinstance(value_of(article, each), list)), None)
+        why = "or it is null" if parent is None else f"since {parent!r} is a list, not an object"
+        raise ArticleRejected(name, f"has no field {fields.text!r}, {why}")
     if (text := as_text(value)) is None:
         names = {bool: "boolean", int: "number", float: "number", dict: "object"}
         kind = names.get(type(value), type(value).__name__)

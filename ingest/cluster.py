@@ -26,8 +26,6 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.sites import Provenance, RawPage
 from esdedup.times import time_reader
 
-_ORIGINAL = {Kind.NEW_ROOT, Kind.WITHOUT_FINGERPRINT}
-
 
 class ClusteredArticle(pydantic.BaseModel, frozen=True):
     """An article and its cluster."""
@@ -43,6 +41,8 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     has_part: str | None
     # The fingerprint of the article's node; None if `root` is None.
     fingerprint: str | None
+    # The number of letters and digits of the text.
+    length: int = pydantic.Field(default=0, exclude=True)
     # How many letters and digits of the text were left out of the fingerprint as boilerplate.
     boilerplate_letters: int = pydantic.Field(default=0, exclude=True)
     # Whether times are used and the article has no plausible date.
@@ -126,12 +126,13 @@ class Clustering:
             batch,
             dates,
             decided.assignments,
+            fingerprints.alphanumerics.tolist(),
             fingerprints.boilerplate_letters.tolist(),
             fingerprints.are_cut.tolist(),
             fingerprints.faults.tolist(),
             strict=True,
         )
-        for (article, _), (dated_ms, wrong), assigned, letters, is_cut, fault in results:
+        for (article, _), (dated_ms, wrong), assigned, length, letters, is_cut, fault in results:
             if is_cut:
                 self._on_cut(article.name)
             if fault:
@@ -141,10 +142,11 @@ class Clustering:
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,
-                is_original=assigned.kind in _ORIGINAL,
+                is_original=assigned.kind in {Kind.NEW_ROOT, Kind.WITHOUT_FINGERPRINT},
                 part_of=assigned.part_of,
                 has_part=assigned.has_part,
                 fingerprint=assigned.node,
+                length=length,
                 boilerplate_letters=letters,
                 is_undated=self._use_time and dated_ms is None,
             )

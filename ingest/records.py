@@ -1,8 +1,9 @@
-"""Opens files of articles and recognises JSON Lines, a JSON array or CSV, plain or gzip.
+"""Opens files of articles and recognises JSON Lines, a JSON array or CSV, plain, gzip or bzip2.
 
 Only one article is in memory at a time; articles that exceed a size limit are skipped.
 """
 
+import bz2
 import codecs
 import contextlib
 import dataclasses
@@ -28,7 +29,16 @@ MAX_ARTICLE_BYTES = 20_000_000
 """The maximum size of an article in a file, with all its fields: larger than a long book. Reading such an
 article takes up to ten times as much memory."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
+    b"BZh": bz2.BZ2File,
+}
+_OTHERS = dict.fromkeys(_UNPACKERS, "compressed twice: unpack it") | {
+    b"PAR1": "a Parquet file: convert it, or pass its table to `esdedup.cluster` in Python",
+    b"PK\3\4": "a ZIP archive: unpack it",
+    b"\xfd7zXZ": "compressed: unpack it with `xz -dc`",
+    b"(\xb5/\xfd": "compressed: unpack it with `zstd -dc`",
+}
 _BUFFER_BYTES = 1 << 16
 # Long lines are read in pieces of this size, so that they are never in memory as a whole.
 _PIECE_BYTES = 1 << 16
@@ -42,6 +52,11 @@ _WIDE_MARKS = {
 _RECOGNISED_BYTES = 64
 # The beginning of an array of objects; the first object is on the same line or a later one.
 _BEGINS_ARRAY = re.compile(rb"\s*\[\s*([{\]]|$)")
+# The beginning of an object with an array of articles, as NewsAPI returns it; it may extend over some lines.
+_BEGINS_ENVELOPE = re.compile(
+    rb'\s*\{(?:\s*"[^"[]*"\s*:\s*(?:"[^"[]*"|[\w.-]+)\s*,){0,5}\s*"articles"\s*:\s*\['
+)
+_ENVELOPE_LINES = 8
 _EMPTY_LINES = re.compile(rb"(?:\r?\n)++")
 _OUTSIDE_STRINGS = re.compile(rb'[\[\]{}",]')
 _REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
@@ -95,12 +110,13 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
     name, lines = input_name(path), None
     try:
         with _opened(path, on_bytes) as stream:
-            if (encoding := _wide_encoding(stream.peek(_RECOGNISED_BYTES)[:_RECOGNISED_BYTES])) is not None:
-                yield ArticleRejected(
-                    f"{name}:1",
-                    f"is {encoding}, like the rest of the file: convert it to UTF-8, for example with "
-                    f"`iconv -f {encoding} -t UTF-8`",
-                )
+            begin = stream.peek(_RECOGNISED_BYTES)[:_RECOGNISED_BYTES]
+            other = next((_OTHERS[magic] for magic in _OTHERS if begin.startswith(magic)), None)
+            if other is None and (encoding := _wide_encoding(begin)) is not None:
+                iconv = f"for example with `iconv -f {encoding} -t UTF-8`"
+                other = f"{encoding}, like the rest of the file: convert it to UTF-8, {iconv}"
+            if other is not None:
+                yield ArticleRejected(f"{name}:1", f"is {other}")
                 return
             lines = NumberedLines(stream)
             yield from _records(lines, name)
@@ -120,8 +136,9 @@ def _opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[io.Buffered
         else path.open("rb", buffering=0)
     ) as raw:
         counted = io.BufferedReader(_CountingReader(raw, on_bytes), _BUFFER_BYTES)
-        is_gzip = counted.peek(2)[:2] == _GZIP_MAGIC
-        yield gzip.GzipFile(fileobj=counted) if is_gzip else counted  # type: ignore[misc]
+        begin = counted.peek(_RECOGNISED_BYTES)
+        unpack = next((_UNPACKERS[magic] for magic in _UNPACKERS if begin.startswith(magic)), None)
+        yield unpack(counted) if unpack else counted  # type: ignore[misc]
 
 
 class _CountingReader(io.RawIOBase):
@@ -198,11 +215,19 @@ def _records(lines: NumberedLines, name: str) -> Iterator[FileRecord | ArticleRe
             else:
                 yield FileRecord(place=place, fields=row, size_bytes=size_bytes)
         return
-    if _BEGINS_ARRAY.match(line):
-        for number, element in _elements(lines, line):
-            yield _record(element, f"{name}:{number}")
+    head = [(number, line)]
+    if line.strip() == b"{":
+        head += itertools.islice(numbered, _ENVELOPE_LINES)
+    joined = b"".join(each for _, each in head)
+    is_envelope = _BEGINS_ENVELOPE.match(joined)
+    if is_envelope or _BEGINS_ARRAY.match(joined):
+        for number, element in _elements(lines, joined):
+            # What follows the array of an envelope, such as a number of results, is skipped.
+            if not is_envelope or element is None or element[:1] not in b",}":
+                yield _record(element, f"{name}:{number}")
+        numbered = iter(()) if is_envelope else numbered
     else:
-        numbered = itertools.chain([(number, line)], numbered)
+        numbered = itertools.chain(head, numbered)
     for number, line in numbered:
         if line.strip():
             yield _record(line if len(line) <= MAX_ARTICLE_BYTES else None, f"{name}:{number}")

@@ -38,7 +38,6 @@ FORMAT = 1
 """The format of the file; files of another format are refused."""
 
 _HEAD, _NODES, _BOILERPLATE = "state.json", "nodes", "boilerplate"
-_MOST_HEAD_BYTES = 100_000
 # A member of the archive is complete once it has this many bytes.
 _ENOUGH_BYTES, _ENOUGH_PAGES = 4_000_000, 5_000
 _DAMAGES: tuple[type[Exception], ...] = (
@@ -53,10 +52,8 @@ class _Head(pydantic.BaseModel, frozen=True, strict=True):
     """The description of a file; before its format is known, only that may be read."""
 
     format: int
-    # The fields of `Meta`.
     rules: dict[str, Any]
     retention_ms: Annotated[int, pydantic.Field(ge=1, lt=2**53)]
-    # The fields of `State`.
     state: Annotated[list[_Number], pydantic.Field(min_length=3, max_length=3)]
     # The numbers of members, by the beginning of their names.
     members: dict[str, int]
@@ -94,7 +91,7 @@ class SavedStore(MemoryStore):
 
     def commit(self, plan: Plan) -> Future[None]:
         """Keep the batch's plan and what was learned, and note both for `save`."""
-        self._note(_NODES, plan.log)
+        self._new.writestr(f"{_NODES}-{len(self._new.filelist)}", plan.log)
         self._note_learned()
         return super().commit(plan)
 
@@ -106,10 +103,7 @@ class SavedStore(MemoryStore):
     def _note_learned(self) -> None:
         changes = self.boilerplate.changes()
         if not changes.are_empty:
-            self._note(_BOILERPLATE, bytes_of(changes.columns()))
-
-    def _note(self, name: str, part: bytes) -> None:
-        self._new.writestr(f"{name}-{len(self._new.namelist())}", part)
+            self._new.writestr(f"{_BOILERPLATE}-{len(self._new.filelist)}", bytes_of(changes.columns()))
 
     def save(self) -> None:
         """Replace the file with the forest's contents, completely or not at all; no call may follow.
@@ -181,8 +175,6 @@ class SavedStore(MemoryStore):
         with self._reading() as archive:
             if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
                 raise ValueError("it is compressed")
-            if archive.getinfo(_HEAD).file_size > _MOST_HEAD_BYTES:
-                raise ValueError("its description is too long")
             values = json.loads(archive.read(_HEAD))
             if values["format"] != FORMAT or values["rules"]["format"] != self._rules["format"]:
                 raise self._unusable("was made by another version of esdedup: cluster all articles again")

@@ -2,24 +2,23 @@
 
 import collections
 import functools
-import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.files import opened_output
+from esdedup.cli.files import opened_output, row_writer
 from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.ingest import word_files
-from esdedup.ingest.cluster import Clustering
+from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_passes, first_pass, two_passes
 from esdedup.ingest.records import check_readable, total_bytes
@@ -42,6 +41,7 @@ def cluster(
         ),
     ] = None,
     retention_days: Annotated[float | None, typer.Option(min=0.001, max=1_000_000)] = None,
+    keep: Annotated[Literal["first", "longest"] | None, typer.Option()] = None,
     state: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     learn_first: options.LearnFirst = False,
     threads: Threads,
@@ -51,10 +51,13 @@ def cluster(
 ) -> None:
     """Cluster the articles of files in memory, in the order of their lines.
 
-    Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null if the text
-    had no fingerprint when it first occurred.
+    Writes a line for each article: its id; its root, which articles of a story share; whether it is the
+    story's original; part_of and has_part, an earlier root whose text contains this root's text or is
+    contained in it; and its fingerprint. Root and fingerprint are null if the text had no fingerprint when it
+    first occurred. --output NAME.csv writes CSV; .gz, .bz2 and .xz compress.
 
     Options:
+        keep: Write only one article of each story: its original, or the longest of these files.
         time_field: The publication time. Default: articles have no time, and nothing expires.
         retention_days: With --time-field: for how many days after its last article a cluster accepts more
             articles. Default: 30.
@@ -68,11 +71,14 @@ def cluster(
     if learn_first:
         check_two_passes(files, profile)
     run = _Run(on_cut=say_cut)
+    longest: dict[str, ClusteredArticle] = {}
     written, roots, counts = 0, set[str](), collections.Counter[str]()
     with (
         opened_output(output_file, files) as target,
         output.file_progress("clustering", total_bytes(files * (1 + learn_first))) as on_bytes,
     ):
+        columns = [name for name, each in ClusteredArticle.model_fields.items() if not each.exclude]
+        write = row_writer(target, output_file, columns)
         clustering = Clustering(
             profile=profile,
             overrides=overrides,
@@ -88,14 +94,21 @@ def cluster(
         for first, articles in two_passes(read, learn_first=learn_first):
             first_pass(clustering, first, fields)
             for article in clustering.cluster(articles):
-                target.write(json.dumps(article.model_dump()) + "\n")
                 written += 1
+                key = article.root or f"~{article.id}"
+                if keep == "longest":
+                    if key not in longest or longest[key].length < article.length:
+                        longest[key] = article
+                elif keep is None or article.is_original:
+                    write(article.model_dump())
                 if article.root is not None:
                     roots.add(article.root)
                 counts["without a fingerprint"] += article.root is None
                 counts["undated"] += article.is_undated
                 counts["with boilerplate"] += article.boilerplate_letters > 0
                 counts["letters left out as boilerplate"] += article.boilerplate_letters
+        for article in longest.values():
+            write(article.model_dump())
     # Saved after the output is complete: until then, a repeated run gives the same output.
     clustering.save()
     others = _nonzero({"cut": run.cut, **counts})

@@ -1,13 +1,17 @@
 """Reads files that contain plain text or an article in JSON, and opens files that a command writes."""
 
+import bz2
 import contextlib
+import csv
+import gzip
 import json
+import lzma
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, term_of, text_of
@@ -17,6 +21,8 @@ from esdedup.sites import Provenance, RawPage
 if TYPE_CHECKING:
     from esdedup.ingest.files import FileArticle
 
+# The functions that open compressed files, by the end of a file's name.
+_PACKERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # Texts that begin like this are parsed as JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
 _JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
@@ -78,9 +84,13 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
         return
     if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
         raise SettingError(f"{path} is an input file: write to another file")
+    if path.suffix in {".parquet", ".zst", ".zip"}:
+        raise SettingError(
+            f"{path}: {path.suffix} is not written; use .jsonl or .csv, also with .gz, .bz2 or .xz"
+        )
     scratch = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        target = scratch.open("w", encoding="utf-8")
+        target = _PACKERS.get(path.suffix, open)(scratch, "wt", encoding="utf-8")
     except OSError as error:
         raise SettingError(f"cannot write to {path}: {error.strerror}") from error
     try:
@@ -92,6 +102,17 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
         if scratch != path:
             scratch.unlink(missing_ok=True)
         raise
+
+
+def row_writer(
+    target: IO[str], path: Path | None, columns: Sequence[str]
+) -> Callable[[dict[str, Any]], object]:
+    """Return a function that writes a row, as CSV if the file's name has .csv, and otherwise as JSON."""
+    if path is None or ".csv" not in path.suffixes:
+        return lambda row: target.write(json.dumps(row) + "\n")
+    rows = csv.DictWriter(target, columns, lineterminator="\n")
+    rows.writeheader()
+    return rows.writerow
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help="JSON Lines, a JSON array, or CSV with a header; plain or gzip; - is standard input.",
+        help="JSON Lines, a JSON array, or CSV with a header; plain, gzip or bzip2; - is standard input.",
     ),
 ]
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]

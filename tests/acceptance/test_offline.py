@@ -1,8 +1,11 @@
 """The commands `cluster`, `fingerprint` and `weights`; help texts, threads and faults in the core."""
 
+import bz2
+import csv
 import gzip
 import itertools
 import json
+import lzma
 import re
 import subprocess
 import sys
@@ -36,13 +39,57 @@ def test_cluster_writes_a_root_for_each_article(run: Run, corpus: Path, tmp_path
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert result.code == 0
     assert [row["id"] for row in rows] == [article["id"] for article in sample.articles(500)]
-    assert {tuple(row) for row in rows} == {("id", "root", "part_of", "has_part", "fingerprint")}
+    columns = ("id", "root", "is_original", "part_of", "has_part", "fingerprint")
+    assert {tuple(row) for row in rows} == {columns}
     ids = {row["fingerprint"] for row in rows}
     assert all(row["root"] in ids for row in rows)
     assert max(Counter(row["root"] for row in rows).values()) > 20
     again = run("cluster", "-", "--output", "roots.jsonl", stdin=gzip.compress(corpus.read_bytes()))
     assert again.code == 0
     assert (tmp_path / "roots.jsonl").read_text() == result.out
+
+
+def test_one_article_of_each_story_is_kept(run: Run, corpus: Path, tmp_path: Path) -> None:
+    rows, first, longest = (
+        list(map(json.loads, run("cluster", corpus, *keep).out.splitlines()))
+        for keep in ((), ("--keep", "first"), ("--keep", "longest"))
+    )
+    roots = [row["root"] for row in rows]
+    assert first == [row for row in rows if row["is_original"]]
+    assert [row["root"] for row in longest] == list(dict.fromkeys(roots))
+    text = next(sample.articles(1))["text"]
+    texts = {"a": text, "b": "!!!", "c": f"{text} It is longer.", "d": f"{text}!", "e": "!!!"}
+    given = "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()).encode()
+    found = run("cluster", "-", "--keep", "longest", stdin=given).out.splitlines()
+    assert [json.loads(each)["id"] for each in found] == ["c", "b", "e"]
+
+
+def test_rows_are_written_as_csv_and_compressed(run: Run, corpus: Path, tmp_path: Path) -> None:
+    rows = list(map(json.loads, run("cluster", corpus).out.splitlines()))
+    for name, opened in (
+        ("a.csv", open),
+        ("a.csv.gz", gzip.open),
+        ("a.csv.bz2", bz2.open),
+        ("a.xz", lzma.open),
+    ):
+        assert run("cluster", corpus, "--output", name).code == 0
+        with opened(tmp_path / name, "rt") as file:
+            found = list(csv.DictReader(file)) if ".csv" in name else list(map(json.loads, file))
+        assert [row["root"] for row in found] == [row["root"] for row in rows]
+    refused = run("cluster", corpus, "--output", "a.parquet")
+    assert (refused.code, "is not written; use .jsonl or .csv" in refused.err) == (2, True)
+    assert not (tmp_path / "a.parquet").exists()
+
+
+def test_a_state_continues_earlier_clusters(run: Run, corpus: Path, tmp_path: Path) -> None:
+    whole = run("cluster", corpus).out.splitlines()
+    every = corpus.read_text().splitlines(keepends=True)
+    for number, part in enumerate((every[:200], every[200:])):
+        found = run("cluster", "-", "--state", "stories", stdin="".join(part).encode()).out.splitlines()
+        assert found == (whole[200:] if number else whole[:200])
+    other = run("cluster", corpus, "--state", "stories", "--profile", "classic")
+    assert (other.code, other.out) == (3, "")
+    assert "was made with the profile 'verified-5', not 'classic-4'" in other.err
 
 
 @pytest.mark.parametrize(
@@ -70,7 +117,8 @@ def test_cluster_reports_rejected_articles_and_null_roots(run: Run) -> None:
     result = run("cluster", "-", stdin=lines)
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert result.code == 1
-    assert rows[0] == {"id": "1", "root": None, "part_of": None, "has_part": None, "fingerprint": None}
+    others = dict.fromkeys(("root", "part_of", "has_part", "fingerprint"))
+    assert rows[0] == {"id": "1", "is_original": True, **others}
     assert rows[1]["root"] == rows[1]["fingerprint"]
     assert "standard input:2 (id '2'): has no field 'text'" in result.err
     assert "standard input:3: is not JSON" in result.err

@@ -1,8 +1,10 @@
 """Reading files of articles in several formats; invalid articles are rejected with their position."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 from esdedup import ArticleRejected, Fields, FieldsNotFound, SettingError
 from esdedup.cli.advice import advice
+from esdedup.fields import text_of
 from tests.support.exploring import examples
 
 # Most articles in these tests have an id but no text, so the id serves as the text.
@@ -246,6 +249,61 @@ def fields(found: list[FileRecord | ArticleRejected]) -> list[object]:
 def places(found: list[FileRecord | ArticleRejected]) -> list[int]:
     names = (each.place if isinstance(each, FileRecord) else each.article for each in found)
     return [int(name.rpartition(":")[2]) for name in names]
+
+
+ENVELOPED = {"status": "ok", "totalResults": 2, "articles": [{"id": "a[1]"}, {"id": "b"}]}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("last", [{}, {"next": "a }, {"}])
+def test_articles_in_an_object_are_read(tmp_path: Path, indent: int | None, last: dict[str, str]) -> None:
+    content = json.dumps(ENVELOPED | last, indent=indent).encode()
+    for end in (b"", b"\n"):
+        assert fields(records_of(tmp_path / "news.json", content + end)) == ENVELOPED["articles"]
+    (truncated,) = fields(records_of(tmp_path / "news.json", content[: content.index(b"b")]))[1:2]
+    assert "not JSON" in str(truncated)
+
+
+def test_objects_over_several_lines_are_no_articles(tmp_path: Path) -> None:
+    article = json.dumps({"id": "a", "articles": 3}, indent=2).encode()
+    found = fields(records_of(tmp_path / "news.json", article))
+    assert len(found) == article.count(b"\n") + 1
+    assert all("not JSON" in str(each) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"PAR1" + bytes(100), "is a Parquet file: convert it"),
+        (b"PK\x03\x04" + bytes(100), "is a ZIP archive: unpack it"),
+        (lzma.compress(b'{"id": 1}'), "is compressed: unpack it with `xz -dc`"),
+        (b"\x28\xb5\x2f\xfd" + bytes(100), "is compressed: unpack it with `zstd -dc`"),
+        (bz2.compress(gzip.compress(b'{"id": 1}')), "is compressed twice: unpack it"),
+        (gzip.compress(gzip.compress(b'{"id": 1}')), "is compressed twice: unpack it"),
+        (bz2.compress(b'{"id": 1}')[:-4], "cannot be read from here on"),
+        (b"BZh9 is no header", "cannot be read from here on: Invalid data stream"),
+        ('{"id": 1}'.encode("utf-16"), "is UTF-16, like the rest of the file"),
+        (b"\0" * 50, "is not JSON"),
+    ],
+    ids=["parquet", "zip", "xz", "zstd", "bzip2 of gzip", "gzip of gzip", "cut", "wrong", "UTF-16", "NUL"],
+)
+def test_other_formats_are_refused_with_the_remedy(tmp_path: Path, content: bytes, reason: str) -> None:
+    *_, refused = records_of(tmp_path / "news", content)
+    assert isinstance(refused, ArticleRejected)
+    assert reason in str(refused)
+
+
+def test_bzip2_is_recognised_by_its_content(tmp_path: Path) -> None:
+    packed = bz2.compress(b'{"id": "a"}\n') + bz2.compress(b"\n" * 1_000_000 + b'{"id": "b"}')
+    assert fields(records_of(tmp_path / "news", packed)) == [{"id": "a"}, {"id": "b"}]
+    assert records_of(tmp_path / "news", b"") == []
+
+
+def test_a_text_in_a_list_of_objects_is_rejected() -> None:
+    with pytest.raises(
+        ArticleRejected, match=r"no field 'body\.text', since 'body' is a list, not an object"
+    ):
+        text_of({"body": [{"text": "a"}]}, Fields(text="body.text"), name="a")
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

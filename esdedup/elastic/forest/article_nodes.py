@@ -50,6 +50,13 @@ class ArticleNodes:
             found += (yield from self.hashes(hashes)).values()
         return found
 
+    def packed_candidates(
+        self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
+    ) -> Requests[list[bytes]]:
+        """Find the same as `candidates`, in packed form."""
+        found = yield from self.candidates(signatures, hashes=hashes, live_since_ms=live_since_ms)
+        return list(map(self.relation.core.pack, found))
+
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
         """Return the nodes with these ids, leaving out ids that no article has."""
         found: list[StoredNode] = []

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.stored import Stored, StoredNode, keys_of, live_filter, search_body, stored_of
+from esdedup.elastic.forest.stored import StoredNode, keys_of, live_filter, packed_of, search_body, unpacked
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
@@ -70,8 +70,8 @@ class CandidateSearch:
 
     def find(
         self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
-    ) -> Requests[list[Stored]]:
-        """Find candidates; see `NodeSearch.candidates`."""
+    ) -> Requests[list[bytes]]:
+        """Find packed candidates; see `NodeSearch.candidates`."""
         representatives = np.unique(self._relation.representatives(signatures))
         are_exact = self._relation.are_exact(representatives)
         simhashes = representatives[~are_exact].tolist()
@@ -93,27 +93,27 @@ class CandidateSearch:
 
     def _read(
         self, targets: _Targets, filters: list[Query], *, may_stop: bool
-    ) -> Requests[list[Stored] | None]:
+    ) -> Requests[list[bytes] | None]:
         """Read the candidates. If `may_stop`, return None when new frequent keys are detected."""
-        found: list[Stored] = []
+        found: list[bytes] = []
         for query in self._queries(targets, filters):
             page, is_full = yield from self._first_page(query, targets)
             if is_full:
                 if may_stop and (yield from self._learn(page, targets)):
                     return None
                 body = search_body(query, size=self._limits.max_hits)
-                page = stored_of((yield from all_hits(self._forest, body)), self._relation)
+                page = packed_of((yield from all_hits(self._forest, body)))
             found += page
         return found
 
-    def _first_page(self, query: Query, targets: _Targets) -> Requests[tuple[list[Stored], bool]]:
+    def _first_page(self, query: Query, targets: _Targets) -> Requests[tuple[list[bytes], bool]]:
         """Return the first page of hits, which is nearly always the only one, and whether it is full."""
         # If some signatures have more candidates than this, one of their keys is probably frequent.
         expected = self._limits.frequent_nodes * max(len(targets.ids), len(targets.hashes))
         size = min(self._limits.max_hits, expected)
         (answer,) = yield from search(self._forest, search_body(query, size=size))
         hits = answer["hits"]["hits"]
-        return stored_of(hits, self._relation), len(hits) >= size
+        return packed_of(hits), len(hits) >= size
 
     def _queries(self, targets: _Targets, filters: list[Query]) -> Iterator[Query]:
         clauses = (
@@ -168,9 +168,9 @@ class CandidateSearch:
             finer = {term for simhash in simhashes for term in terms_around(simhash, key)}
             yield from self._terms("keys", sorted(finer), filter={"term": {"keys": key}})
 
-    def _learn(self, page: list[Stored], targets: _Targets) -> Requests[bool]:
+    def _learn(self, page: list[bytes], targets: _Targets) -> Requests[bool]:
         """Detect frequent keys from a full page of hits; return whether any of them is new."""
-        nodes = [each for each in page if isinstance(each, StoredNode)]
+        nodes = [each for each in unpacked(page, self._relation) if isinstance(each, StoredNode)]
         shared = collections.Counter(itertools.chain.from_iterable(keys_of(nodes, self._relation, NODES)))
         finer_counts = targets.finer_counts()
         # One page of hits may mislead, so count the nodes of each key in the index.

@@ -1,6 +1,6 @@
 """Reads the nodes that a batch needs, and looks up a text's cluster without changing the forest."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
-from esdedup.elastic.forest.stored import Stored, hash_name
+from esdedup.elastic.forest.stored import HASH_PREFIX, hash_name
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import AskOwner, ReadClock, Requests, refresh
 from esdedup.errors import ForestMissing
@@ -30,7 +30,7 @@ def gather(
     search: NodeSearch | ArticleNodes,
     arrivals: Arrivals,
     *,
-    recent: Iterable[Stored],
+    recent: Mapping[str, bytes],
     state: State,
     aging: Aging,
     now_ms: int,
@@ -38,19 +38,20 @@ def gather(
     """Find the nodes that a batch needs: live near nodes, nodes of known content hashes, and all their roots.
 
     If the relation counts leaves, also find the leaves of contested roots, whose counts decide. `recent` has
-    nodes and content hashes that a search may not show yet.
+    packed nodes and content hashes that a search may not show yet, by document id.
     """
-    pack, live_since_ms = search.relation.core.pack, state.live_since_ms(aging)
+    live_since_ms = state.live_since_ms(aging)
     names = {hash_name(each) for each in np.unique(arrivals.content_hashes).tolist()}
     signatures = arrivals.signatures[arrivals.exist]
-    found = yield from search.candidates(signatures, hashes=sorted(names), live_since_ms=live_since_ms)
+    found = yield from search.packed_candidates(signatures, hashes=sorted(names), live_since_ms=live_since_ms)
     # Leave out content hashes that are not in this batch, since their nodes were not searched for.
-    newer = [each for each in recent if each.content_hash in names or not each.is_hash]
+    known = {f"{HASH_PREFIX}{name}" for name in names}
+    newer = [each for name, each in recent.items() if name in known or not name.startswith(HASH_PREFIX)]
     with_leaves: set[str] = set()
     while True:
         nodes = Nodes(search.relation, aging)
         # Drop expired nodes, whose roots may also have expired, and may now be leaves of other trees.
-        nodes.load([pack(each) for each in (*found, *newer)], live_since_ms=live_since_ms)
+        nodes.load([*found, *newer], live_since_ms=live_since_ms)
         yield from load_missing(nodes, search, live_since_ms=live_since_ms)
         if not search.relation.counts_leaves:
             return nodes
@@ -61,7 +62,8 @@ def gather(
         if not contested:
             return nodes
         with_leaves |= contested
-        found += yield from search.leaves(contested, live_since_ms)
+        leaves = yield from search.leaves(contested, live_since_ms)
+        found += map(search.relation.core.pack, leaves)
 
 
 def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
@@ -128,7 +130,7 @@ def look_up(
     state, aging = status.state.after(batch.state or State()), status.aging
     search = reader_nodes(forest, meta, aging, index=index, fields=fields, limits=limits)
     nodes = yield from gather(
-        search, arrivals, recent=batch.stored(meta.relation), state=state, aging=aging, now_ms=now_ms
+        search, arrivals, recent=batch.by_id(meta.relation), state=state, aging=aging, now_ms=now_ms
     )
     (assignment,) = nodes.assign(arrivals, state, now_ms=now_ms).assignments
     return assignment, isinstance(search, NodeSearch)

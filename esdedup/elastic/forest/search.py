@@ -25,6 +25,7 @@ from esdedup.elastic.forest.stored import (
     search_body,
     stored_in,
     stored_of,
+    unpacked,
 )
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
@@ -90,6 +91,13 @@ class NodeSearch:
         Also find live nodes made from one of `hashes` (16 hex digits each), and live documents of `hashes`.
         The content hash of a live node may have expired.
         """
+        found = yield from self.packed_candidates(signatures, hashes=hashes, live_since_ms=live_since_ms)
+        return unpacked(found, self.relation)
+
+    def packed_candidates(
+        self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
+    ) -> Requests[list[bytes]]:
+        """Find the same as `candidates`, in packed form."""
         return self._candidates.find(signatures, hashes=hashes, live_since_ms=live_since_ms)
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:

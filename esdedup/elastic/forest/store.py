@@ -23,7 +23,7 @@ from esdedup.elastic.forest.lookup import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.search import EVERY_HASH
 from esdedup.elastic.forest.status import ForestStatus, aging_document
-from esdedup.elastic.forest.stored import Stored, unpack
+from esdedup.elastic.forest.stored import packed_by_id
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.errors import ForestFull, ServerError
@@ -106,7 +106,7 @@ class ElasticStore(Closing):
         self._memory_bytes = memory_bytes
         # The share of the memory or of the nodes above which a warning is logged.
         self._warned_filled = 0.8
-        self._recent: dict[str, Stored] = {}
+        self._recent: dict[str, bytes] = {}
         # How many documents were written since the last refresh.
         self._unrefreshed = 0
         # All live nodes; None while nodes are searched for and only `_recent` is in memory. Plans in
@@ -177,7 +177,7 @@ class ElasticStore(Closing):
         if self._nodes is not None:
             self.refuse_if_full()
             return self._nodes
-        recent, state, aging = self._recent.values(), self._state, self.aging
+        recent, state, aging = self._recent, self._state, self.aging
         found = gather(self._index.search, arrivals, recent=recent, state=state, aging=aging, now_ms=now_ms)
         with self.writer.noticing_deletion():
             return self._index.run(found)
@@ -190,7 +190,7 @@ class ElasticStore(Closing):
             written = self._begin_writing(plan.written, plan.state, log=plan.log)
             self._state = plan.state
             if self._nodes is None:
-                self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
+                self._recent |= packed_by_id(plan.written, self.relation)
                 if self._loading is not None:
                     self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
             else:
@@ -282,14 +282,11 @@ class ElasticStore(Closing):
         return any(plan.log and plan.log in log for plan in plans for log in logs)
 
     def _load_again(self, nodes: Nodes, plans: Sequence[Plan]) -> None:
-        ids = {each.document_id for plan in plans for each in self._unpacked(plan.written)}
+        ids = {each for plan in plans for each in packed_by_id(plan.written, self.relation)}
         search, since_ms = self._index.search, self._live_since_ms()
         # Leave out expired nodes, as `gather` does.
         nodes.load(self._index.run(search.documents(ids)), live_since_ms=since_ms)
         self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
-
-    def _unpacked(self, written: Sequence[bytes]) -> list[Stored]:
-        return [each for packed in written if (each := unpack(packed, self.relation)) is not None]
 
     def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
         """Load the nodes of a log. Without a log, begin to load all nodes, unless `memory_bytes` is 0."""

@@ -28,6 +28,9 @@ JsonDocument = tuple[str, str]
 EDITS_SUFFIX = "-w-edits"
 """Suffix of the alias through which editors write, even while another process owns the forest."""
 
+HASH_PREFIX = "page-"
+"""How the id of a content hash's document begins."""
+
 _MIN_GROUPS = 10
 # The field that `stored_of` reads.
 _PACKED = ["packed"]
@@ -65,7 +68,7 @@ class StoredHash(NamedTuple):
     @property
     def document_id(self) -> str:
         """The id of its document, which differs from the ids of all nodes."""
-        return f"page-{self.content_hash}"
+        return f"{HASH_PREFIX}{self.content_hash}"
 
 
 class StoredNode(NamedTuple):
@@ -149,6 +152,17 @@ def unpack(packed: bytes, relation: Relation) -> Stored | None:
     if fields is None:
         return None
     return StoredHash(*fields) if len(fields) == len(StoredHash._fields) else StoredNode(*fields)
+
+
+def unpacked(packed: Iterable[bytes], relation: Relation) -> list[Stored]:
+    """Return the nodes and content hashes in packed bytes, leaving out those of invalid length."""
+    return [found for each in packed if (found := unpack(each, relation)) is not None]
+
+
+def packed_by_id(packed: Iterable[bytes], relation: Relation) -> dict[str, bytes]:
+    """Return packed nodes and content hashes by document id, leaving out those of invalid length."""
+    found = ((each, unpack(each, relation)) for each in packed)
+    return {stored.document_id: each for each, stored in found if stored is not None}
 
 
 def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:

@@ -86,12 +86,17 @@ class Held:
         times_ms = np.arange(start, stop) * _HELD_MS // len(self)
         return _arrivals(self.signatures[start:stop], times_ms)
 
-    def batch(self, count: int, random: np.random.Generator) -> Signatures:
-        """Make signatures of later arrivals: mostly new, some copies or near copies, a few near two roots."""
+    def batch(
+        self, count: int, random: np.random.Generator, *, fresh: Signatures | None = None
+    ) -> Signatures:
+        """Make signatures of later arrivals: mostly new, some copies or near copies, a few near two roots.
+
+        The new ones are from `fresh`, or random.
+        """
         copies, near, between = (round(count * share) for share in (_COPIES, _NEAR_COPIES, _BETWEEN_TWO))
-        batch = random_ones(self.profile, count, random)
+        batch = random_ones(self.profile, count, random) if fresh is None else fresh.copy()
         batch[:copies] = random.choice(self.signatures, copies)
-        self._make_near(batch[copies : copies + near], random)
+        self.make_near(batch[copies : copies + near], random)
         if self.siblings:
             self._put_between(batch[copies + near : copies + near + max(1, between)], random)
         # Mix the kinds.
@@ -102,9 +107,15 @@ class Held:
         first = number * len(batch)
         return _arrivals(batch, _HELD_MS + np.arange(first, first + len(batch)) * _ARRIVAL_MS)
 
-    def _make_near(self, batch: Signatures, random: np.random.Generator) -> None:
-        """Move each signature to within one to three bits of a stored signature, which it then resembles."""
-        originals, count = random.choice(self.signatures, len(batch)), len(batch)
+    def make_near(
+        self, batch: Signatures, random: np.random.Generator, *, originals: Signatures | None = None
+    ) -> None:
+        """Move each signature to within one to three bits of its original, which it then resembles.
+
+        The originals are stored signatures, by default any of them.
+        """
+        count = len(batch)
+        originals = random.choice(self.signatures, count) if originals is None else originals
         # The lowest bit is kept, because it distinguishes simhashes from minhashes.
         flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(1, 64, (count, 3), np.uint64), axis=1)
         if self.profile.agreement is None:

@@ -29,6 +29,10 @@ from esdedup.neighbours.relation import Relation
 _RESTARTS = 3
 # How many keys, the most frequent in a full page of hits, are counted in the index.
 _SUSPECTS = 100
+# A query has at least this share of `Limits.max_terms`, however many nodes it finds.
+_LEAST_SHARE = 64
+# How many queries one request has, which the server runs at the same time.
+_AT_ONCE = 8
 
 _Clause = tuple[int, Query]
 """The number of terms in a clause, and the clause."""
@@ -49,6 +53,10 @@ class _Targets:
     # Content hashes.
     hashes: Sequence[str]
 
+    def count_terms(self) -> int:
+        """Count the terms to search for."""
+        return sum(map(len, (self.exact_keys, self.ids, self.hashes, *self.keys)))
+
     def finer_counts(self) -> collections.Counter[str]:
         """Return how many finer keys replace each key."""
         counts: collections.Counter[str] = collections.Counter()
@@ -67,6 +75,8 @@ class CandidateSearch:
         self._limits = limits
         # Keys stay in this set even when their nodes have expired.
         self._frequent: set[str] = set()
+        # How many terms a query has at most, so that its hits fit in one page.
+        self._max_terms = limits.max_terms
 
     def find(
         self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
@@ -96,24 +106,25 @@ class CandidateSearch:
     ) -> Requests[list[bytes] | None]:
         """Read the candidates. If `may_stop`, return None when new frequent keys are detected."""
         found: list[bytes] = []
-        for query in self._queries(targets, filters):
-            page, is_full = yield from self._first_page(query, targets)
-            if is_full:
-                if may_stop and (yield from self._learn(page, targets)):
-                    return None
-                body = search_body(query, size=self._limits.max_hits)
-                page = packed_of((yield from all_hits(self._forest, body)))
-            found += page
-        return found
-
-    def _first_page(self, query: Query, targets: _Targets) -> Requests[tuple[list[bytes], bool]]:
-        """Return the first page of hits, which is nearly always the only one, and whether it is full."""
+        queries = [*self._queries(targets, filters)]
         # If some signatures have more candidates than this, one of their keys is probably frequent.
         expected = self._limits.frequent_nodes * max(len(targets.ids), len(targets.hashes))
         size = min(self._limits.max_hits, expected)
-        (answer,) = yield from search(self._forest, search_body(query, size=size))
-        hits = answer["hits"]["hits"]
-        return packed_of(hits), len(hits) >= size
+        for some in chunks(queries, _AT_ONCE):
+            answers = yield from search(self._forest, *(search_body(each, size=size) for each in some))
+            for query, answer in zip(some, answers, strict=True):
+                page = packed_of(hits := answer["hits"]["hits"])
+                # The first page is nearly always the only one.
+                if len(hits) >= size:
+                    if may_stop and (yield from self._learn(page, targets)):
+                        return None
+                    # In a large forest, nodes share keys by chance, and each page searches for all terms.
+                    least = max(1, self._limits.max_terms // _LEAST_SHARE)
+                    self._max_terms = max(least, min(self._max_terms, targets.count_terms()) // 2)
+                    body = search_body(query, size=self._limits.max_hits)
+                    page = packed_of((yield from all_hits(self._forest, body)))
+                found += page
+        return found
 
     def _queries(self, targets: _Targets, filters: list[Query]) -> Iterator[Query]:
         clauses = (
@@ -130,7 +141,7 @@ class CandidateSearch:
         group: list[Query] = []
         total = 0
         for terms, clause in clauses:
-            if group and (len(group) == self._limits.max_clauses or total + terms > self._limits.max_terms):
+            if group and (len(group) == self._limits.max_clauses or total + terms > self._max_terms):
                 yield group
                 group, total = [], 0
             group.append(clause)
@@ -140,7 +151,7 @@ class CandidateSearch:
 
     def _terms(self, field: str, values: Sequence[str], **also: Query | list[Query]) -> Iterator[_Clause]:
         """Yield clauses for documents with one of `values`; `also` has further parts of a `bool` query."""
-        for some in chunks(values, self._limits.max_terms):
+        for some in chunks(values, self._max_terms):
             terms = {"terms": {field: some}}
             yield len(some), {"bool": {"must": terms, **also}} if also else terms
 

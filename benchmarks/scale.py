@@ -15,6 +15,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,12 +30,14 @@ from benchmarks.measure import AGING
 from benchmarks.server import processor_s
 from benchmarks.signatures import NOW_MS, Held, Signatures, random_ones
 from esdedup import node
+from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.candidates import CandidateSearch
 from esdedup.elastic.forest.meta import FORMAT, Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode, hash_name, json_documents
 from esdedup.elastic.mappings import forest_index
+from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Requests
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
@@ -86,21 +89,21 @@ def _held(chunk: int) -> Held:
     return held
 
 
-def _documents(chunk: int) -> Iterator[str]:
-    """Yield the bodies of bulk requests."""
+def _operations(chunk: int) -> Iterator[list[Operation]]:
+    """Yield the operations of bulk requests."""
     relation, held = relation_of(VERIFIED), _held(chunk)
-    arrivals, roots = held.arrivals(0, _CHUNK), _CHUNK - _LEAVES
+    ids, roots = relation.ids(held.signatures), _CHUNK - _LEAVES
+    hashes = held.arrivals(0, _CHUNK).content_hashes.tolist()
     seen_ms = AGING.round_up(0)
     for start in range(0, _CHUNK, _BULK):
         packed = []
         for at in range(start, start + _BULK):
-            root = arrivals.ids[at if at < roots else at - roots]
-            name, content_hash = arrivals.ids[at], hash_name(int(arrivals.content_hashes[at]))
+            root, content_hash = ids[at if at < roots else at - roots], hash_name(hashes[at])
             signature, seq = held.signatures[at].tobytes(), chunk * _CHUNK + at + 1
-            node = StoredNode(name, root, signature, seq, 0, seen_ms, content_hash, seen_ms)
-            packed.append(relation.core.pack(node))
+            stored = StoredNode(ids[at], root, signature, seq, 0, seen_ms, content_hash, seen_ms)
+            packed.append(relation.core.pack(stored))
         documents = json_documents(packed, relation)
-        yield "".join(f'{{"index":{{"_id":"{name}"}}}}\n{source}\n' for name, source in documents)
+        yield [({"index": {"_id": name}}, source) for name, source in documents]
 
 
 def load(url: str, index: str, chunks: int) -> None:
@@ -113,13 +116,16 @@ def load(url: str, index: str, chunks: int) -> None:
 
 def _load_chunk(url: str, index: str, chunk: int) -> int:
     with connect(url) as client:
-        patient = client.options(request_timeout=600, retry_on_status=(429,), max_retries=100)
-        if not client.exists(index=index, id=_held(chunk).arrivals(_CHUNK - 1, _CHUNK).ids[0] or ""):
-            for body in _documents(chunk):
-                answer = patient.bulk(index=index, body=body, filter_path="errors")
-                assert not answer["errors"], f"chunk {chunk} of {index} was refused"
+        (last,) = relation_of(VERIFIED).ids(_held(chunk).signatures[-1:])
+        if not client.exists(index=index, id=last):
+            for operations in _operations(chunk):
+                send_bulk(patient(client), operations, task="load nodes", is_settled=_is_written, alias=index)
     _held.cache_clear()
     return chunk
+
+
+def _is_written(result: Result) -> bool:
+    return bool(result["status"] < HTTPStatus.MULTIPLE_CHOICES)
 
 
 def create(client: Elasticsearch, index: str, shards: int) -> None:
@@ -145,7 +151,7 @@ class _Requests:
     """Counts a client's requests, and the seconds that they take."""
 
     def __init__(self, client: Elasticsearch) -> None:
-        self.counts, self.spent_s = collections.Counter[str](), collections.Counter[str]()
+        self.counts, self.spent_s = collections.Counter[str](), collections.defaultdict[str, float](float)
         perform = client.transport.perform_request
 
         def counted(method: str, target: str, **options: Any) -> Any:

@@ -32,7 +32,10 @@ def found(search: CandidateSearch, *, hits_a_term: float) -> tuple[list[list[str
     Also return how many pages were read after first pages.
     """
     signatures = random_ones(VERIFIED, _BATCH, np.random.default_rng(1))
-    steps, answer, queries, pages = search.find(signatures, live_since_ms=NO_TIME), None, [], 0
+    steps = search.find(signatures, live_since_ms=NO_TIME)
+    answer: Any = None
+    queries: list[list[str]] = []
+    pages = 0
     hit = {"fields": {"packed": ["AA=="]}, "sort": [1]}
     while True:
         try:

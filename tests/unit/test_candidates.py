@@ -57,7 +57,7 @@ def found(search: CandidateSearch, *, hits_a_term: float) -> tuple[list[list[str
 
 
 @pytest.mark.parametrize("limits", [DEFAULT_LIMITS, Limits(max_hits=2_000)])
-def test_queries_have_fewer_terms_once_their_hits_fill_a_page(limits: Limits) -> None:
+def test_queries_are_split_once_hits_fill_a_page(limits: Limits) -> None:
     search = CandidateSearch(forest="forest", relation=relation_of(VERIFIED), limits=limits)
     (whole,), no_pages = found(search, hits_a_term=0.1)
     assert not no_pages

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from esdedup.elastic.forest.meta import Meta
-from esdedup.elastic.forest.stored import Document, Stored, packed_by_id, unpacked
+from esdedup.elastic.forest.stored import Document, Stored, unpacked
 from esdedup.elastic.requests import ReadDocument, Requests
 from esdedup.forest.model import State
 from esdedup.neighbours.relation import Relation
@@ -29,10 +29,6 @@ class Batch(NamedTuple):
     def stored(self, relation: Relation) -> list[Stored]:
         """Return its nodes and content hashes."""
         return unpacked(self.packed, relation)
-
-    def by_id(self, relation: Relation) -> dict[str, bytes]:
-        """Return its packed nodes and content hashes by document id."""
-        return packed_by_id(self.packed, relation)
 
 
 def batch_document(packed: Sequence[bytes], state: State | None, relation: Relation) -> Document:

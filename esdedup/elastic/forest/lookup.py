@@ -11,7 +11,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
-from esdedup.elastic.forest.stored import HASH_PREFIX, hash_name
+from esdedup.elastic.forest.stored import HASH_PREFIX, hash_name, packed_by_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import AskOwner, ReadClock, Requests, refresh
 from esdedup.errors import ForestMissing
@@ -129,9 +129,8 @@ def look_up(
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     state, aging = status.state.after(batch.state or State()), status.aging
     search = reader_nodes(forest, meta, aging, index=index, fields=fields, limits=limits)
-    nodes = yield from gather(
-        search, arrivals, recent=batch.by_id(meta.relation), state=state, aging=aging, now_ms=now_ms
-    )
+    recent = packed_by_id(batch.packed, meta.relation)
+    nodes = yield from gather(search, arrivals, recent=recent, state=state, aging=aging, now_ms=now_ms)
     (assignment,) = nodes.assign(arrivals, state, now_ms=now_ms).assignments
     return assignment, isinstance(search, NodeSearch)
 

@@ -351,6 +351,6 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "plan-in-short": lambda _: _plan_in_short(),
     "lookup-memory": lambda kept: lookup.table_of(kept, lookup.MEMORY),
     "lookup-elastic": lambda kept: lookup.table_of(kept, lookup.ELASTIC),
-    "lookup-stores": lambda kept: lookup.table_of(kept, lookup.STORES),
+    "lookup-stores": lambda kept: lookup.sizes_of(kept, lookup.STORES),
     "postings": lambda kept: _table(_rows(kept, "postings")),
 }

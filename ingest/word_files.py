@@ -96,22 +96,15 @@ def _by_lines(text: str) -> dict[str, Any]:
 
     Words that have the same normal form keep one weight: that of the word in normal form, or of the first.
     """
-    weights: dict[str, float] = {}
-    for place, line in enumerate(text.split("\n"), 1):
-        word, _, weight = line.strip().rpartition(" ")
-        try:
-            if line.strip():
-                weights.setdefault(word, float(weight))
-        except ValueError:
-            word = ""
-        if line.strip() and not word:
-            raise ValueError(f"it is not a JSON object, and line {place:,} is not a word and its weight")
-    if not weights:
-        raise ValueError("it is empty")
-    words: dict[str, float] = {}
-    for word, number in weights.items():
-        if (normal := normal_form(word)) == word or normal not in words:
-            words[normal] = number
+    pairs = [line.strip().rpartition(" ")[::2] for line in text.split("\n") if line.strip()]
+    try:
+        weights = {word: float(weight) for word, weight in reversed(pairs)}
+    except ValueError:
+        weights = {}
+    if not weights or "" in weights:
+        raise ValueError("it is neither a JSON object nor lines of a word and its weight")
+    words = {normal_form(word): weight for word, weight in weights.items()}
+    words |= {word: weight for word, weight in weights.items() if word in words}
     return {"words": words, "default": statistics.median_high(weights.values())}
 
 

@@ -157,5 +157,12 @@ def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
             yield _line([scheme, *cells, largest[STORE], largest[BYTES]])
 
 
+def sizes_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
+    """Yield a table of the candidates and the bytes of each scheme, without times."""
+    yield _line(["scheme", CANDIDATES, BYTES])
+    yield "|---|---|---|"
+    yield from (_line([row["scheme"], row[CANDIDATES], row[BYTES]]) for row in rows_of(kept, table))
+
+
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"

@@ -394,8 +394,11 @@ def keep_scale(log: str, measured: Measured, path: Path = PATH) -> None:
     found = list[Spent]()
     for each in map(json.loads, re.findall(r"^\S+ (\{$.*?^\})$", log, re.DOTALL | re.MULTILINE)):
         _, nodes, shards = each["forest"].split("-")
-        us = [each[f"{what}, µs of processor time an arrival"] for what in ("server", "owner")]
-        found.append(Spent(int(shards), int(nodes), *us, sum(each["requests a batch"].values())))
+        server_us, owner_us = (
+            each[f"{what}, µs of processor time an arrival"] for what in ("server", "owner")
+        )
+        requests = sum(each["requests a batch"].values())
+        found.append(Spent(int(shards), int(nodes), server_us, owner_us, requests))
     costs = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)).model_dump(exclude_none=True)
     server = next(each["server"] for each in costs["costs"] if each["profile"] == VERIFIED.name)
     fitted = searching_of(found, node_bytes=server["searching"]["node_bytes"])
@@ -436,7 +439,7 @@ def _megabytes(rows: Sequence[Cells], what: str) -> float:
 
 
 def _scaled(sizes: Sizes, run: Run) -> Sizes:
-    counts = {
+    counts: dict[str, Any] = {
         name: run.size(value) for name, value in dataclasses.asdict(sizes).items() if isinstance(value, int)
     }
     return dataclasses.replace(

@@ -131,6 +131,13 @@ def start(
         if join and (running is None or running.version != version):
             raise NodeError(f"no node with version {version} runs on {data}, so no node can join it")
         before = running.nodes if running is not None else ()
+        kept = sorted(int(each.parent.name.removeprefix("node-")) for each in data.glob("node-[0-9]/data"))
+        if not before and kept and kept[-1] >= node_count:
+            raise NodeError(
+                f"{data} has the data of {kept[-1] + 1} nodes: start as many (--nodes {kept[-1] + 1})"
+            )
+        # Only these form a cluster, so that nodes added to a stopped cluster cannot form another one.
+        founders = () if before else kept or range(node_count)
         ports = [urlsplit(node.url).port or 0 for node in before]
         ports += _http_ports(ports[-1] + 1 if before and port else port, node_count - len(before))
         # A node that has lost the master looks for others only at the ports that it knows.
@@ -141,7 +148,7 @@ def start(
         try:
             for number in sorted(set(range(len(ports))) - set(nodes)):
                 home = data / _name_of(number)
-                _write_home(home, distribution, number, ports[number], transport_ports, is_new=not before)
+                _write_home(home, distribution, number, ports[number], transport_ports, founders)
                 process = _spawn(home, distribution, number, heap, lifetime_s, with_parent)
                 started[home.name] = process
                 nodes[number] = RunningNode(
@@ -263,8 +270,7 @@ def _write_home(
     number: int,
     http_port: int,
     transport_ports: Sequence[int],
-    *,
-    is_new: bool,
+    founders: Sequence[int],
 ) -> None:
     config = home / "config"
     for directory in (home, config, home / "plugins", home / "logs", home / "data"):
@@ -285,9 +291,8 @@ def _write_home(
         # A demo must not become read-only because the user's disk is nearly full.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }
-    if is_new:
-        # A node that joins a cluster must never form one of its own.
-        settings["cluster.initial_master_nodes"] = [_name_of(each) for each in range(len(transport_ports))]
+    if number in founders:
+        settings["cluster.initial_master_nodes"] = [_name_of(each) for each in founders]
     # JSON values are valid YAML.
     lines = [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]
     (config / "elasticsearch.yml").write_text("".join(lines))

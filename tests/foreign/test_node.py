@@ -81,6 +81,22 @@ def test_nodes_join_a_running_cluster(tmp_path: Path) -> None:
         node.stop(tmp_path)
 
 
+def test_a_stopped_cluster_is_started_again_with_more_nodes_but_not_with_fewer(tmp_path: Path) -> None:
+    """New nodes join the first one. They must not form a cluster of their own while it starts."""
+    start = functools.partial(node.start, tmp_path, port=0, heap="256m", lifetime_s=600, with_parent=True)
+    try:
+        with connect(start().url) as client:
+            client.options(request_timeout=60).index(index="kept", id="1", document={"a": 1})
+        node.stop(tmp_path)
+        with connect(start(node_count=3).url) as client:
+            assert client.get(index="kept", id="1")["_source"] == {"a": 1}
+        node.stop(tmp_path)
+        with pytest.raises(NodeError, match=r"has the data of 3 nodes.*--nodes 3"):
+            start(node_count=2)
+    finally:
+        node.stop(tmp_path)
+
+
 def test_a_node_identifies_as_elasticsearch(started: tuple[Path, Cluster]) -> None:
     _, cluster = started
     with connect(cluster.url) as client:

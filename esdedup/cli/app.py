@@ -143,7 +143,9 @@ def main() -> NoReturn:
         say(f"esdedup: cannot write: {error.strerror}")
         code = _UNAVAILABLE
     # Interrupted commands exit with the signal's code; servers that a signal has stopped exit with code 0.
-    if code and _exit_codes:
+    if _exit_codes and not code:
+        _exit_codes[0] = code
+    elif _exit_codes:
         say_last_words()
         code = _exit_codes[0]
     _handle_signals(signal.SIG_DFL)
@@ -169,7 +171,8 @@ def _end_late() -> None:
     ENDING.set()
     time.sleep(_END_S)
     try:
-        say_last_words()
+        if _exit_codes[0]:
+            say_last_words()
         sys.stdout.flush()
     finally:
         os._exit(_exit_codes[0])

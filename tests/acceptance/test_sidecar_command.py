@@ -129,6 +129,18 @@ def test_the_sidecar_checks_tokens_and_finishes_accepted_requests(elasticsearch:
         assert process.wait(PATIENCE_S) == 0
 
 
+def test_a_sidecar_that_exits_slowly_was_not_interrupted(elasticsearch: str) -> None:
+    """On a busy machine, a process may need seconds to exit after its server has stopped."""
+    slow = "import atexit, time; from esdedup.cli import main; atexit.register(time.sleep, 60); main()"
+    command = [sys.executable, "-c", slow, "sidecar", "--url", elasticsearch, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert " at http" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert "interrupted" not in process.communicate(timeout=PATIENCE_S)[1]
+    assert process.returncode == 0
+
+
 def test_the_sidecar_serves_tls(elasticsearch: str, tmp_path: Path) -> None:
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
     names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")

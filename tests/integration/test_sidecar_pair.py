@@ -1,26 +1,31 @@
 """Two sidecars in front of one node: one owns the forest, the other stands by and takes over."""
 
+import contextlib
+import http.client
+import http.server
 import json
 import signal
 import socket
 import threading
 import time
 import urllib.error
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import urllib3
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup
+from esdedup import Dedup, Maintenance
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import DAY_MS
 from tests import sample
+from tests.support.between import Sent
 from tests.support.exploring import EFFORT
-from tests.support.forests import feed, nodes, roots
+from tests.support.forests import SHARDED, feed, nodes, roots
 from tests.support.names import Names
 from tests.support.sidecar_process import START_S, SidecarProcess, until
 
@@ -167,6 +172,123 @@ def test_a_takeover_neither_loses_nor_duplicates_articles(
     assert found.keys() == TEXTS.keys()
     assert es.count(index=pair.index)["count"] == len(TEXTS)
     assert found == _replayed(es, pair, index_name)
+
+
+@pytest.mark.parametrize(
+    "how", list(SHARDED.values())[: 1 if EFFORT <= 1 else 2], ids=list(SHARDED)[: 1 if EFFORT <= 1 else 2]
+)
+def test_a_standby_completes_a_batch_that_only_some_shards_received(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, how: dict[str, Any]
+) -> None:
+    """The owner is killed after a part of its batch was written."""
+    index, forest, whole = index_name("articles"), index_name("forest"), index_name("articles")
+    fed = [{"_id": id_, **article} for id_, article in list(TEXTS.items())[:150]]
+    for name, more in ((index, {"forest": forest, **how}), (whole, {"forest": index_name("forest")})):
+        with Dedup(es, profile=PROFILE, **more) as dedup:
+            dedup.setup(name)
+            feed(es, dedup, name, fed[: 50 if name == index else None])
+    is_due, killed = threading.Event(), threading.Event()
+    kept: list[bytes] = []
+
+    def between(request: Sent) -> bytes | None:
+        """Send all requests, but only a part of the batch's nodes; then kill the owner."""
+        is_nodes = request.operation == "_bulk" and b"~batch" not in request.body[:40]
+        if killed.is_set():
+            return None
+        if not (is_nodes and is_due.is_set()):
+            return request.body
+        kept[:] = request.items[1::2]
+        return b"".join(kept)
+
+    def after(request: Sent) -> None:
+        if kept and not killed.is_set():
+            killed.set()
+            owner.process.kill()
+
+    options = ("--forest", forest, *OPTIONS)
+    with contextlib.ExitStack() as held:
+        url = held.enter_context(_between(elasticsearch_url, between, after))
+        owner = SidecarProcess(url, *options)
+        held.callback(owner.end)
+        until(owner.owns, START_S, owner)
+        standby = SidecarProcess(elasticsearch_url, *options)
+        held.callback(standby.end)
+        until(lambda: "is a standby for the forest" in standby.log, START_S, standby)
+        is_due.set()
+        with pytest.raises((urllib.error.URLError, ConnectionError, http.client.HTTPException)):
+            _bulk(owner, index, fed[50:100])
+        until(standby.owns, PATIENCE_S, standby)
+        # The new owner has completed the batch, so that it gives no new roots to its articles.
+        assert len(kept) > 10
+        assert Maintenance(es, forest=forest).stats().seq == 100
+        assert list(Maintenance(es, forest=forest).verify([index])) == []
+        _bulk(standby, index, fed[50:])
+    es.indices.refresh(index=index)
+    assert roots(es, index) == roots(es, whole)
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def _bulk(sidecar: SidecarProcess, index: str, articles: list[dict[str, Any]]) -> None:
+    """Write articles in one request."""
+    lines: list[dict[str, Any]] = []
+    for each in articles:
+        source = {name: value for name, value in each.items() if name != "_id"}
+        lines += [{"index": {"_id": each["_id"]}}, source]
+    body = b"".join(b"%b\n" % json.dumps(line).encode() for line in lines)
+    assert not sidecar.post(f"/{index}/_bulk", body)["errors"]
+
+
+@contextlib.contextmanager
+def _between(
+    url: str, between: Callable[[Sent], bytes | None], after: Callable[[Sent], None]
+) -> Iterator[str]:
+    """Yield an address that passes requests on to a server.
+
+    Args:
+        url: The address of the server.
+        between: Returns the body to pass on; None to close the connection without a response.
+        after: Called before the response is returned.
+    """
+    pool = urllib3.PoolManager(retries=False, timeout=PATIENCE_S)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def pass_on(self) -> None:
+            sent = Sent(
+                self.command,
+                urlsplit(self.path).path,
+                self.rfile.read(int(self.headers.get("content-length", 0))),
+            )
+            if (body := between(sent)) is None:
+                self.close_connection = True
+                return
+            passed = {name: value for name, value in self.headers.items() if name.lower() in _PASSED}
+            answer = pool.request(self.command, url + self.path, body=body, headers=passed)
+            after(sent)
+            with contextlib.suppress(ConnectionError):
+                self.send_response(answer.status)
+                for name in ("content-type", "x-elastic-product"):
+                    if name in answer.headers:
+                        self.send_header(name, answer.headers[name])
+                self.send_header("content-length", str(len(answer.data)))
+                self.end_headers()
+                self.wfile.write(answer.data)
+
+        do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = pass_on  # noqa: N815 - the base class calls these
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+_PASSED = {"accept", "content-type"}
 
 
 def _await_fed(es: Elasticsearch, pair: Pair, articles: int) -> None:

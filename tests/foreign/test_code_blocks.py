@@ -19,6 +19,8 @@ from tests.support.ready_command import ready
 from tests.support.requests_shown import IN_DOCS
 
 BLOCKS = {path: blocks_of(path) for path in DOCUMENTS}
+# tests/foreign/test_haproxy.py follows this guide, which starts four nodes.
+ELSEWHERE = ROOT / "docs/guides/data-nodes.md"
 INSTALLED = "installs packages, as `make env` in .ci/run and tests/nightly/extras.py do"
 RUN = "tests/foreign/test_embedded.py runs the same demo, and .ci/run runs `make test`"
 # The reason why a block is not run, and what checks it instead, by document and first line.
@@ -74,6 +76,10 @@ NOT_RUN = {
         "curl -X POST \"$KIBANA_URL/api/saved_objects/_import\" -H 'kbn-xsrf: true' "
         "--form file=@mappings/kibana.ndjson",
     ): "needs Kibana; tests/integration/test_docs.py checks the file that Kibana imports",
+    (
+        "docs/guides/two-sidecars.md",
+        "esdedup sidecar --url https://elasticsearch:9243 --ca-certs ca.crt",
+    ): "needs TLS; tests/foreign/test_haproxy.py runs HAProxy with it",
     (
         "docs/sidecar.md",
         "esdedup sidecar --url https://elasticsearch:9200 --ca-certs ca.crt --token-file token",
@@ -180,7 +186,7 @@ def empty(server: str) -> str:
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in DOCUMENTS if any(block.is_run for block in BLOCKS[path])],
+    [path for path in DOCUMENTS if path != ELSEWHERE and any(block.is_run for block in BLOCKS[path])],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_the_code_of_a_document_runs_in_order(path: Path, empty: str, command: str, tmp_path: Path) -> None:

@@ -353,6 +353,8 @@ class FeederProcess:
         self.fed = 0
         self.refused: list[Refused] = []
         self.waited: list[Waited] = []
+        # The longest time from a refusal until articles were accepted again.
+        self.refused_s = 0.0
         self._errors: list[str] = []
         self._process = subprocess.Popen(
             job.command(), cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -388,9 +390,15 @@ class FeederProcess:
 
     def _read_reports(self) -> None:
         assert self._process.stdout is not None
+        refused_since_s: float | None = None
         for line in self._process.stdout:
             values = json.loads(line)
             self.fed += values.get("fed", 0)
+            if "status" in values:
+                refused_since_s = refused_since_s or time.monotonic()
+            elif refused_since_s is not None:
+                self.refused_s = max(self.refused_s, time.monotonic() - refused_since_s)
+                refused_since_s = None
             if "waited_s" in values:
                 self.waited.append(Waited(time.monotonic(), values["waited_s"]))
             if "status" in values:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from esdedup import Dedup
@@ -52,6 +53,8 @@ class Plan:
     settled: int = 0
     # Further options of the sidecars.
     options: Sequence[str] = ()
+    # Runs a proxy in front of the sidecars with these addresses, and yields the proxy's address.
+    proxy: Callable[[list[str]], AbstractContextManager[str]] | None = None
     # The fraction of `seconds` after which the memory of a process must no longer grow.
     flat_from: float = 1 / 3
 
@@ -79,9 +82,11 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
             away_s=plan.away_s,
             options=plan.options,
         )
+        held = contextlib.ExitStack()
+        addresses = [held.enter_context(plan.proxy(stage.addresses))] if plan.proxy else stage.addresses
         began_s = time.monotonic()
-        feeders = [FeederProcess(each) for each in _jobs(plan, list(given.values()), folder, stage, url)]
-        watch = _Watch(stage, feeders)
+        feeders = [FeederProcess(each) for each in _jobs(plan, list(given.values()), folder, addresses, url)]
+        watch = _Watch(stage, feeders, has_proxy=plan.proxy is not None)
         try:
             reading = (
                 readers.running([url, ",".join(stage.addresses)]) if readers else contextlib.nullcontext()
@@ -99,6 +104,7 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
         finally:
             for each in feeders:
                 each.close()
+            held.close()
             ended = stage.close()
         _report(f"all articles were fed after {fed_s:.0f} s; checking the outcome")
         outcome = outcome_of(es, given, plan.indices, report=_report)
@@ -106,7 +112,12 @@ def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> 
     refused_small = sum(
         each.status == 429 for feeder in feeders if feeder.kind == "small" for each in feeder.refused
     )
-    figures = {"seconds of feeding": round(fed_s), **outcome.figures, **refused}
+    figures = {
+        "seconds of feeding": round(fed_s),
+        "seconds in which a feeder was refused, at most": round(max(each.refused_s for each in feeders)),
+        **outcome.figures,
+        **refused,
+    }
     if waits_s:
         figures |= {
             "single documents accepted without a disruption": len(waits_s),
@@ -132,7 +143,7 @@ def _readers(plan: Plan, url: str) -> Readers:
     )
 
 
-def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: str) -> Iterator[Job]:
+def _jobs(plan: Plan, given: Sequence[object], folder: Path, addresses: list[str], url: str) -> Iterator[Job]:
     turns = [at for at, kind in enumerate(plan.feeders) for _ in range(_TURNS.get(kind, _USUAL_TURNS))]
     # Shuffle, so that the articles of a story go to many feeders.
     random.Random(plan.seed).shuffle(turns)
@@ -143,7 +154,7 @@ def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: 
         yield Job(
             kind=kind,
             # Half of the feeders try the sidecars in reverse order.
-            sidecars=stage.addresses if at % 2 else stage.addresses[::-1],
+            sidecars=addresses if at % 2 else addresses[::-1],
             elasticsearch=url,
             index=plan.indices.articles,
             forest=plan.indices.forest,
@@ -176,8 +187,8 @@ def _wait(until_s: float, feeders: list[FeederProcess]) -> None:
 class _Watch:
     """Samples the memory of the sidecars, and prints progress."""
 
-    def __init__(self, stage: Stage, feeders: list[FeederProcess]) -> None:
-        self._stage, self._feeders = stage, feeders
+    def __init__(self, stage: Stage, feeders: list[FeederProcess], *, has_proxy: bool) -> None:
+        self._stage, self._feeders, self._has_proxy = stage, feeders, has_proxy
         self._memories: list[Memory] = []
         self._is_over = threading.Event()
         self._began_s = time.monotonic()
@@ -199,7 +210,7 @@ class _Watch:
             f"{each.at_s - self._began_s:.0f} s"
             for feeder in self._feeders
             for each in feeder.refused
-            if not _is_documented(each, self._stage.disruptions)
+            if not self._is_documented(each)
         ]
         # A process may have been handling a large request when it was killed, so only living processes are
         # compared.
@@ -212,6 +223,16 @@ class _Watch:
                 if not is_flat(*pair):
                     found.append(f"the memory of a sidecar grows: {parts}")
         return found
+
+    def _is_documented(self, refused: Refused) -> bool:
+        """Return whether a response is as documented: a 429 or 503, even a standby's, says when to retry.
+
+        A 502 is documented only during a disruption; Elasticsearch may have written the articles before
+        failing. So is the 503 of a proxy, which does not say when to retry.
+        """
+        if refused.status == 502 or (self._has_proxy and refused.status == 503 and not refused.retry_after):
+            return any(each.explains(refused.at_s) for each in self._stage.disruptions)
+        return refused.status in {429, 503} and refused.retry_after is not None
 
     def _watch(self) -> None:
         reported_s = self._began_s
@@ -236,16 +257,6 @@ class _Watch:
         memories = [shown(each.samples[-1]) for each in self._memories if each.is_alive and each.samples]
         fed = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items())
         _report(f"{now_s - self._began_s:5.0f} s: {kinds.total():,} articles ({fed}); {', '.join(memories)}")
-
-
-def _is_documented(refused: Refused, disruptions: list[Disruption]) -> bool:
-    """Return whether a response is as documented: a 429 or 503, including a standby's, says when to retry.
-
-    A 502 is documented only during a disruption; Elasticsearch may have written the articles before failing.
-    """
-    if refused.status == 502:
-        return any(each.explains(refused.at_s) for each in disruptions)
-    return refused.status in {429, 503} and refused.retry_after is not None
 
 
 def _report(line: str) -> None:

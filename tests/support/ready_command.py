@@ -83,8 +83,8 @@ def _answer(calling: socket.socket) -> NoReturn:
     os.environ.update(environment)
     if Path(path).name == "python":
         code = _run(lambda: _run_file(arguments), descriptors)
-    elif arguments[0] == "node":
-        # `esdedup node` has nothing to do, because the tests' server is already running.
+    elif arguments[0] == "node" and "--data" not in arguments:
+        # There is nothing to do, because the tests' server is already running.
         code = 0
     elif arguments[0] in _READY and "--print-config" not in arguments:
         code = _start(arguments, Path(environment["ESDEDUP_FOLLOWED_PIDS"]), errors=descriptors[2])

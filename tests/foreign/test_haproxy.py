@@ -36,7 +36,7 @@ PAUSE_S = 0.1
 
 
 @haproxy.needs_haproxy
-def test_feeders_know_only_haproxy_while_an_owner_and_data_nodes_are_killed(
+def test_feeders_behind_haproxy_survive_killed_owners_and_nodes(
     data_directory: Path, tmp_path: Path
 ) -> None:
     @contextlib.contextmanager
@@ -185,7 +185,7 @@ def test_haproxy_encrypts_the_connection_to_the_data_nodes(data_directory: Path,
         server.stop()
 
 
-def test_the_guide_about_data_nodes_is_followed_while_articles_arrive(
+def test_the_guide_about_data_nodes_works_while_feeding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.support.code_blocks.RUN_S", PATIENCE_S)

@@ -81,7 +81,7 @@ def test_nodes_join_a_running_cluster(tmp_path: Path) -> None:
         node.stop(tmp_path)
 
 
-def test_a_stopped_cluster_is_started_again_with_more_nodes_but_not_with_fewer(tmp_path: Path) -> None:
+def test_a_stopped_cluster_restarts_with_more_nodes_not_fewer(tmp_path: Path) -> None:
     """New nodes join the first one. They must not form a cluster of their own while it starts."""
     start = functools.partial(node.start, tmp_path, port=0, heap="256m", lifetime_s=600, with_parent=True)
     try:

@@ -177,7 +177,7 @@ def test_a_takeover_neither_loses_nor_duplicates_articles(
 @pytest.mark.parametrize(
     "how", list(SHARDED.values())[: 1 if EFFORT <= 1 else 2], ids=list(SHARDED)[: 1 if EFFORT <= 1 else 2]
 )
-def test_a_standby_completes_a_batch_that_only_some_shards_received(
+def test_a_standby_completes_a_batch_on_some_shards(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, how: dict[str, Any]
 ) -> None:
     """The owner is killed after a part of its batch was written."""

@@ -36,9 +36,7 @@ PAUSE_S = 0.1
 
 
 @haproxy.needs_haproxy
-def test_feeders_behind_haproxy_survive_killed_owners_and_nodes(
-    data_directory: Path, tmp_path: Path
-) -> None:
+def test_feeders_behind_haproxy_survive_killed_owners_and_nodes(data_directory: Path, tmp_path: Path) -> None:
     @contextlib.contextmanager
     def proxy(sidecars: list[str]) -> Iterator[str]:
         one, other = (urlsplit(each).netloc for each in sidecars)

@@ -59,9 +59,6 @@ class Histogram:
     wide_bars: list[Bar]
     begin: str
     end: str
-    # The largest bar and wide bar in words; None if no bar has more than one article.
-    peak: str | None
-    wide_peak: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,16 +100,13 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
     days = [language.day(each) for each in ends]
     # If both ends are on one day, show times instead.
     begin, end = days if days[0] != days[1] else [language.moment(each) for each in ends]
-    bars, wide_bars = (_linked_bars(each, form, language) for each in (steps, merged))
     return Histogram(
         width=_WIDTH,
         height=HISTOGRAM_HEIGHT,
-        bars=bars,
-        wide_bars=wide_bars,
+        bars=_linked_bars(steps, form, language),
+        wide_bars=_linked_bars(merged, form, language),
         begin=begin,
         end=end,
-        peak=_peak_of(steps, bars, language),
-        wide_peak=_peak_of(merged, wide_bars, language),
     )
 
 
@@ -203,12 +197,6 @@ def _linked_bars(steps: Sequence[TimelineStep], form: PageForm, language: Langua
             parameters = form.changed(since=since, until=until, period="")
         bars.append(Bar(**place, label=label, reach=round(step, 2), parameters=parameters))
     return bars
-
-
-def _peak_of(steps: Sequence[TimelineStep], bars: Sequence[Bar], language: Language) -> str | None:
-    if max(each.articles for each in steps) < 2:
-        return None
-    return language.gettext("peak of %(bar)s", bar=max(bars, key=lambda bar: bar.height).label)
 
 
 def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from esdedup.times import iso, time_ms
 from esdedup.web.bar_charts import HISTOGRAM_HEIGHT as HEIGHT
 from esdedup.web.bar_charts import curve, draw, histogram
 from esdedup.web.comparison import read_place
-from esdedup.web.form import PageForm
+from esdedup.web.form import PageForm, Period, SubmittedForm
 from esdedup.web.formats import address, language, later_ms, link, own_language, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES, Visits, facets, narrowings
@@ -315,6 +316,7 @@ def test_long_facets_are_folded_and_long_values_omitted() -> None:
         ({"source": ["A & B"]}, "A & B", "A & B"),
         ({"where": ["language:zh"]}, "Language: Chinese", "语言：中文"),
         ({"where": ["a.b:c:d"]}, "a.b: c:d", "a.b：c:d"),
+        ({"period": "7d"}, "7 days", "近 7 天"),
         ({"min_similar": 1}, "1 or more similar", "至少 1 篇相似"),
     ],
 )
@@ -325,6 +327,27 @@ def test_each_filter_of_a_list_can_be_removed(form: dict[str, Any], label: str, 
     assert narrowings(narrowed, ZH)[0].label == chinese
     assert {name for name, value in found.parameters.items() if value} == {"q"}
     assert narrowings(PageForm(q="ferry", sort="oldest"), EN) == []
+
+
+def test_a_period_begins_at_each_request_anew() -> None:
+    zone = ZoneInfo("Asia/Shanghai")
+    assert PageForm().dated(zone) == PageForm()
+    today = PageForm(period="today", q="x").dated(zone)
+    assert (today.since, today.period) == (str(datetime.now(zone).date()), None)
+    lengths: list[tuple[Period, timedelta]] = [("24h", timedelta(hours=24)), ("7d", timedelta(days=7))]
+    for period, length in lengths:
+        since = datetime.fromisoformat(PageForm(period=period).dated(zone).since)
+        assert timedelta() <= datetime.now(UTC) - length - since < timedelta(minutes=2)
+    # A day or time of the visitor's own replaces the period.
+    assert PageForm(period="7d", since="2026-01-01").period is None
+    assert SubmittedForm(period="7d", since_time="10:00").at_times(datetime.now(zone).date()).period is None
+
+
+def test_a_name_belongs_to_one_search() -> None:
+    form = PageForm(name="News", q="x", compact=True)
+    assert form.changed(page=2)["name"] == form.changed(compact="")["name"] == "News"
+    assert form.changed(min_similar=1)["name"] == form.changed(period="7d")["name"] == ""
+    assert not PageForm(name="News").is_narrowed
 
 
 def timeline_of(counts: list[int], *, interval_ms: int = DAY_MS, first_ms: int = 20_000 * DAY_MS) -> Timeline:

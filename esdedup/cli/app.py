@@ -40,6 +40,7 @@ _PLACES = {
     "merge": ("edit", "merge"),
     "split": ("edit", "split"),
     "move": ("edit", "move"),
+    "name": ("edit", "name"),
     "edits": ("edit", "edits"),
     "list": ("read", "list_rows"),
     "similar": ("read", "similar"),

@@ -1,4 +1,4 @@
-"""`esdedup merge`, `split`, `move` and `edits`: editors' changes to stories."""
+"""`esdedup merge`, `split`, `move`, `name` and `edits`: editors' changes to stories."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -8,7 +8,8 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.errors import SettingError
-from esdedup.maintenance.editor import EditHistory, Editor, EditRequest
+from esdedup.forest.stories import Edit
+from esdedup.maintenance.editor import MOST_NAMED, EditHistory, Editor, EditRequest
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
 By = Annotated[str, typer.Option("--by", help="Name of the editor.", show_default=False)]
@@ -70,6 +71,28 @@ def move(
     _edit(where, index, request, by=by, json=json)
 
 
+@command("name", example="esdedup name 17 --name 'Harbour fire' --index news --by 'A. Chen'")
+def name(
+    article: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    *,
+    name: Annotated[str, typer.Option(show_default=False)] = "",
+    note: Annotated[str, typer.Option(show_default=False)] = "",
+    index: options.Index,
+    by: By,
+    why: Why = "",
+    json: options.Json = False,
+    where: options.Where,
+) -> None:
+    """Give the story of an article a name and a note, in place of any earlier ones.
+
+    Options:
+        name: The name, which pages show with the story; without a name and a note, both are removed.
+        note: A note for the other editors and for readers of the pages.
+    """
+    request = EditRequest(kind="name", to=article, name=name, note=note, why=why)
+    _edit(where, index, request, by=by, json=json)
+
+
 @command("edits", example="esdedup edits --index news")
 def edits(
     *,
@@ -103,6 +126,8 @@ def _edit(where: options.Where, index: str, request: EditRequest, *, by: str, js
         editor = Editor(client, forest=where.forest, fields=where.fields_of(client, index))
         made = editor.edit(index, request, by=by)
     line = f"edit {made.edit.number}: articles moved to another story: {made.articles:,}"
+    if made.same_text:
+        line += f", of which {made.same_text:,} have the same text as those named"
     output.print_answer(made, lambda _: output.show(line, markup=False), json=json)
 
 
@@ -114,8 +139,22 @@ def _print_history(found: EditHistory) -> None:
             "undone" if each.number in found.undone else "",
             each.by,
             datetime.fromtimestamp(each.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
+            _stories(each, found),
             each.why,
         )
         for each in found.edits
     ]
-    output.print_table(None, ("edit", "kind", "", "by", "when (UTC)", "why"), rows, numbers=(0,))
+    output.print_table(None, ("edit", "kind", "", "by", "when (UTC)", "stories", "why"), rows, numbers=(0,))
+
+
+def _stories(edit: Edit, found: EditHistory) -> str:
+    """Return the titles of the stories and texts of an edit, and of the story that they got into."""
+
+    def title(key: str) -> str:
+        article = found.articles.get(key)
+        return output.passage((article.title or article.id) if article else key)
+
+    keys = [*edit.stories, *edit.texts]
+    moved = " + ".join([*map(title, keys[:MOST_NAMED]), *["…"] * (len(keys) > MOST_NAMED)])
+    target = title(edit.into) if edit.into and edit.kind != "split" else ""
+    return " → ".join(filter(None, (moved, target, edit.name)))

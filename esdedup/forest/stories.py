@@ -6,7 +6,7 @@ from typing import Literal
 
 import pydantic
 
-EditKind = Literal["merge", "split", "move", "undo"]
+EditKind = Literal["merge", "split", "move", "name", "undo"]
 
 
 class Edit(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
@@ -24,13 +24,17 @@ class Edit(pydantic.BaseModel, frozen=True, use_attribute_docstrings=True):
     request_id: str = ""
     """The id of the request, by which a repeated request is recognised."""
     into: str | None = None
-    """The story to which articles are moved; null if the edit undoes another edit."""
+    """The story to which articles are moved, or that is named; null if the edit undoes another edit."""
     stories: tuple[str, ...] = ()
     """For a merge: the stories that are merged into `into`."""
     texts: tuple[str, ...] = ()
     """For a split or a move: the texts moved to `into`, by fingerprint, or by root if they have none."""
     undoes: int | None = None
     """For an undo: the number of the edit that is undone."""
+    name: str = ""
+    """The name that the story `into` gets; empty if a name is removed."""
+    note: str = ""
+    """The note about the story `into`."""
 
 
 def text_key(root: str, fingerprint: str | None) -> str:

@@ -1,4 +1,4 @@
-"""`Editor` and `AsyncEditor`: merge and split stories, and move articles, in indices set up for editors."""
+"""`Editor` and `AsyncEditor`: merge, split and name stories, and move articles, in indices for editors."""
 
 import secrets
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from esdedup.elastic.forest.meta import read_meta
 from esdedup.elastic.meta import forest_of, other_forest, saved_forest
 from esdedup.elastic.requests import ReadClock, Requests, count
 from esdedup.elastic.stories import (
+    NO_EDITS,
     Edits,
     edit_document,
     read_edits,
@@ -22,12 +23,16 @@ from esdedup.elastic.stories import (
 from esdedup.errors import ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key
-from esdedup.reading.articles import find_article
+from esdedup.reading.articles import articles_of_texts, find_article
 from esdedup.reading.clusters import ForestScope
-from esdedup.reading.results import Result
+from esdedup.reading.results import Article, Result
 from esdedup.reading.scope import CheckedIndex
 
 _LONGEST_NAME = 200
+# The articles that a history names: of its last edits, those of a few of the stories or texts of each.
+_EDITS_WITH_ARTICLES = 200
+MOST_NAMED = 3
+_WITH_IDS, _WITH_TARGET = ("merge", "split", "move"), ("merge", "move", "name")
 _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
 
 
@@ -46,9 +51,13 @@ class EditRequest(Result, frozen=True, extra="forbid"):
     """The articles. merge: their stories are merged into the story of `to`. split: they, and others with the
     same texts, become a new story. move: they, and others with the same texts, get the story of `to`."""
     to: _Id | ArticlePlace | None = None
-    """merge or move: an article of the target story."""
+    """merge or move: an article of the target story. name: an article of the story to name."""
     undoes: int | None = None
-    """undo: the number of the edit to undo, which may itself be an undo."""
+    """undo: the number of the edit to undo, which may itself be an undo. Later edits stay in effect."""
+    name: str = pydantic.Field(default="", max_length=_LONGEST_NAME)
+    """name: the story's name, in place of any previous one; empty removes it."""
+    note: str = pydantic.Field(default="", max_length=1_000)
+    """name: a note about the story."""
     why: str = pydantic.Field(default="", max_length=1_000)
     """The reason, which is shown in the history of edits."""
     request_id: _Id = pydantic.Field(default_factory=secrets.token_hex)
@@ -68,11 +77,12 @@ class EditRequest(Result, frozen=True, extra="forbid"):
     @pydantic.model_validator(mode="after")
     def _check(self) -> "EditRequest":
         given = (bool(self.ids), self.to is not None, self.undoes is not None)
-        wanted = (self.kind != "undo", self.kind in ("merge", "move"), self.kind == "undo")
-        if given != wanted:
+        wanted = (self.kind in _WITH_IDS, self.kind in _WITH_TARGET, self.kind == "undo")
+        if given != wanted or (self.kind != "name" and (self.name or self.note)):
             names = ("ids", "to", "undoes")
             needed = " and ".join(name for name, each in zip(names, wanted, strict=True) if each)
-            raise ValueError(f"kind {self.kind!r} takes {needed}, and no other fields")
+            also = ", and perhaps name and note" if self.kind == "name" else ""
+            raise ValueError(f"kind {self.kind!r} takes {needed}{also}, and no other fields")
         return self
 
 
@@ -82,6 +92,8 @@ class EditResult(Result, frozen=True):
     edit: Edit
     articles: int
     """The number of articles that got another story."""
+    same_text: int = 0
+    """split or move: how many of them the request did not name, because they have the same text as others."""
 
 
 class EditHistory(Result, frozen=True):
@@ -90,6 +102,11 @@ class EditHistory(Result, frozen=True):
     edits: tuple[Edit, ...]
     undone: tuple[int, ...]
     """The numbers of the edits that were undone."""
+    names: dict[str, Edit] = pydantic.Field(default_factory=dict)
+    """The edit that gave each named story its name and note, by the story's id, the root of its articles."""
+    articles: dict[str, Article] = pydantic.Field(default_factory=dict)
+    """An article of each story (by its id) and of each text (by its fingerprint) that the last 200 edits
+    refer to, at most three of each edit; a story or text whose articles were deleted has none."""
 
 
 def make_edit(scope: ForestScope, index: str, request: EditRequest, *, by: str) -> Requests[EditResult]:
@@ -104,14 +121,54 @@ def make_edit(scope: ForestScope, index: str, request: EditRequest, *, by: str) 
         yield from write_document(forest, "create", edit_document(wanted))
         edits = yield from read_edits(forest, edits)
     _, more = yield from settle(forest, [*ready.mappings], ready.fields, edits)
-    return EditResult(edit=edit, articles=changed + more)
+    moved = changed + more
+    return EditResult(
+        edit=edit, articles=moved, same_text=max(0, moved - len({*request.ids})) if edit.texts else 0
+    )
 
 
 def history(scope: ForestScope, index: str) -> Requests[EditHistory]:
     """Return all edits of the forest; the index must have been set up for editors."""
-    forest, _ = yield from _ready(scope, index)
+    forest, ready = yield from _ready(scope, index)
     edits = yield from read_edits(forest)
-    return EditHistory(edits=edits.edits, undone=tuple(sorted(edits.stories.undone)))
+    return EditHistory(
+        edits=edits.edits,
+        undone=tuple(sorted(edits.stories.undone)),
+        names=names_of(edits),
+        articles=(yield from _articles_of(edits, ready)),
+    )
+
+
+def names(scope: ForestScope, index: str, known: dict[str, Edits]) -> Requests[dict[str, Edit]]:
+    """Return `EditHistory.names`, reading only edits after those in `known`, by forest, and add these."""
+    forest, _ = yield from _ready(scope, index)
+    known[forest] = yield from read_edits(forest, known.get(forest, NO_EDITS))
+    return names_of(known[forest])
+
+
+def names_of(edits: Edits) -> dict[str, Edit]:
+    """Return, by story, the edit that gave a name and a note to it, or to a story merged into it."""
+    end_of, undone, found = edits.stories.end_of, edits.stories.undone, dict[str, Edit]()
+    naming = [each for each in edits.edits if each.kind == "name" and each.number not in undone]
+    # The last edit counts, but a name of the story itself before names of stories merged into it.
+    for each in sorted(naming, key=lambda edit: end_of(edit.into or "") == edit.into):
+        found[end_of(each.into or "")] = each
+    return {story: each for story, each in found.items() if each.name or each.note}
+
+
+def _articles_of(edits: Edits, ready: CheckedIndex) -> Requests[dict[str, Article]]:
+    """Return an article for the stories and texts of the last edits; see `EditHistory.articles`."""
+    wanted = {
+        each
+        for edit in edits.edits[-_EDITS_WITH_ARTICLES:]
+        for each in (edit.into, *edit.stories[:MOST_NAMED], *edit.texts[:MOST_NAMED])
+        if each
+    }
+    # A story that was split off is known by its first text.
+    split_off = {edit.into: edit.texts[0] for edit in edits.edits if edit.kind == "split"}
+    keys = {each: split_off.get(each, each) for each in wanted}
+    found = yield from articles_of_texts(ready, {*keys.values()})
+    return {each: found[key] for each, key in keys.items() if key in found}
 
 
 def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]:
@@ -138,7 +195,7 @@ def _ready(scope: ForestScope, index: str) -> Requests[tuple[str, CheckedIndex]]
 def _made(edits: Edits, request: EditRequest, *, by: str) -> Edit | None:
     """Return the edit made by this request, perhaps when it was first sent; None if no edit has been made."""
     made = next((each for each in edits.edits[::-1] if each.request_id == request.request_id), None)
-    wanted = {"by": by, **request.model_dump(include={"kind", "undoes", "why"})}
+    wanted = {"by": by, **request.model_dump(include={"kind", "undoes", "why", "name", "note"})}
     if made and made.model_dump(include={*wanted}) != wanted:
         raise SettingError(f"edit {made.number} has this request_id but differs: use a new id for each edit")
     return made
@@ -149,9 +206,15 @@ def _edit_of(ready: CheckedIndex, edits: Edits, request: EditRequest, *, by: str
     base = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
     if request.undoes is not None:
         if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
-            raise SettingError(f"there is no edit {request.undoes} that can be undone")
+            reason = ": it has been undone already" if request.undoes in edits.stories.undone else ""
+            raise SettingError(f"there is no edit {request.undoes} that can be undone{reason}")
         return Edit(**base, undoes=request.undoes)
     into = None if request.to is None else (yield from _text_story(ready, edits, request.to))[1]
+    if request.kind == "name" and into is not None:
+        before = names_of(edits).get(into)
+        if (request.name, request.note) == ((before.name, before.note) if before else ("", "")):
+            raise SettingError("the story has this name and this note already")
+        return Edit(**base, into=into)
     # Pairs of texts and stories: a text that arrived again after its expiry may have several stories.
     named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
@@ -236,6 +299,7 @@ class AsyncEditor:
         """Use a forest, by default the index's own; nothing is sent yet. `fields` as for `Reader`."""
         self._client = client
         self._scope = ForestScope(fields=fields, given_forest=forest)
+        self._known: dict[str, Edits] = {}
 
     @checked
     async def edit(self, index: str, request: EditRequest, *, by: str) -> EditResult:
@@ -245,3 +309,7 @@ class AsyncEditor:
     async def history(self, index: str) -> EditHistory:
         """Return all edits of the forest of an index."""
         return await execute_async(self._client, history(self._scope, index))
+
+    async def names(self, index: str) -> dict[str, Edit]:
+        """Return the names of stories as `EditHistory.names` does; fast if there are no new edits."""
+        return await execute_async(self._client, names(self._scope, index, self._known))

@@ -1,7 +1,7 @@
 """Reads articles: their texts, the records that esdedup wrote, and further fields that a caller names."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, TypeVar
 
 from esdedup.elastic.names import check_index_name
@@ -19,7 +19,7 @@ from esdedup.fields import (
 )
 from esdedup.reading import queries
 from esdedup.reading.paging import SourceIncludes, check_names
-from esdedup.reading.results import FullArticle, Page, SimilarPage
+from esdedup.reading.results import Article, FullArticle, Page, SimilarPage
 from esdedup.reading.scope import CheckedIndex, IndexName, Scope
 from esdedup.sites import site_fields, site_of
 
@@ -103,6 +103,23 @@ def _hits_by_id(
             f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
         )
     return hits
+
+
+def articles_of_texts(ready: CheckedIndex, keys: Collection[str]) -> Requests[dict[str, Article]]:
+    """Return an article with each fingerprint, or else an article with this root; leave out missing keys."""
+    found: dict[str, Article] = {}
+    # A root is also the fingerprint of its own text.
+    for field in (ready.fields.root, ready.fields.fingerprint) if keys else ():
+        body = {
+            "query": {"terms": {field: sorted(keys)}},
+            "collapse": {"field": field},
+            "size": len(keys),
+            "_source": [*queries.fields_read(ready.fields), field],
+        }
+        (answer,) = yield from search(ready.index, body)
+        for hit in answer["hits"]["hits"]:
+            found[term_of(hit["_source"], field) or ""] = Article(**queries.values_of(hit, ready.fields))
+    return found
 
 
 def one_article(

@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.web.bar_charts import draw
 from esdedup.web.context import ContextDep
-from esdedup.web.form import PageForm
+from esdedup.web.form import SubmittedForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.languages import language_of
 from esdedup.web.rendering import render
@@ -62,6 +62,8 @@ async def article_page(
         has_sources=has_sources,
         view=view,
         other_sources=other_sources,
-        form=PageForm.of_address(listed),
+        form=SubmittedForm.of_address(listed),
         listed=listed,
+        named=(await context.names()).get(article.root or ""),
+        notice=await context.notice(),
     )

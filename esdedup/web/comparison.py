@@ -15,7 +15,7 @@ from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, facts, v
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex, OptionalText
 from esdedup.web.article_page import LONGEST_LISTED
 from esdedup.web.context import Context, ContextDep
-from esdedup.web.form import PageForm
+from esdedup.web.form import SubmittedForm
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
 from esdedup.web.languages import Language, language_of
 from esdedup.web.rendering import render
@@ -116,7 +116,7 @@ async def comparison_page(
         max_spans=MAX_SPANS,
         max_words=MAX_TOKENS,
         explained=None if is_one_article else await _explained(context, first, second),
-        form=PageForm.of_address(listed),
+        form=SubmittedForm.of_address(listed),
         listed=listed,
     )
 

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import re
 import time
 from typing import Annotated, cast
 from zoneinfo import ZoneInfo
@@ -14,6 +15,7 @@ from zoneinfo import ZoneInfo
 from fastapi import Depends, Request
 
 from esdedup.errors import EsdedupError, SettingError
+from esdedup.forest.stories import Edit
 from esdedup.maintenance.editor import AsyncEditor
 from esdedup.messages import translatable
 from esdedup.reading.reader import AsyncReader
@@ -26,6 +28,9 @@ from esdedup.times import zone_named
 _LONGEST_WAIT_S = 1.0
 # Elasticsearch's default refresh interval.
 _UPDATE_INTERVAL_S = 1.0
+NOTICE_FIELDS = ("edited", "moved", "same")
+"""The parameters with which pages report an edit: its number, and the numbers of articles."""
+_NUMBER = re.compile("[0-9]{1,9}")
 ZONE_COOKIE = "esdedup_time_zone"
 _IS_BEING_READ = translatable("the learned boilerplate is being read; try again in a moment")
 
@@ -83,6 +88,22 @@ class FreshMarking(Marking):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Notice:
+    """What a page reports about an edit that was just made."""
+
+    edit: Edit
+    is_undone: bool
+    # The number of articles that got another story, and how many of them have the same text as those named.
+    moved: int
+    same_text: int
+    # For an undo: the edit that was undone or, by an undo of its undo, is in effect again.
+    of: int
+    is_again: bool
+    # How many edits after that one are in effect.
+    later: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Context:
     """A request, the index that is shown, and its reader."""
 
@@ -118,6 +139,38 @@ class Context:
         named = "" if self.editor_header is None else self.request.headers.get(self.editor_header, "")
         # Headers are decoded as Latin-1, but proxies write UTF-8.
         return named.encode("latin-1").decode("utf-8", "replace").strip() or None
+
+    async def notice(self) -> Notice | None:
+        """Return the edit that the page's address names; None if it names none, and for other visitors."""
+        given = [self.request.query_params.get(name, "") for name in NOTICE_FIELDS]
+        if self.stories is None or self.editor is None or not all(map(_NUMBER.fullmatch, given)):
+            return None
+        number, moved, same_text = map(int, given)
+        history = await self.stories.history(self.index)
+        edit = next((each for each in history.edits if each.number == number), None)
+        if edit is None:
+            return None
+        of, undone = edit, history.undone
+        while of.undoes is not None:
+            of = history.edits[of.undoes - 1]
+        return Notice(
+            edit=edit,
+            is_undone=number in undone,
+            moved=moved,
+            same_text=same_text,
+            of=of.number,
+            is_again=of is not edit and of.number not in undone,
+            later=sum(
+                each.undoes is None and each.number not in undone for each in history.edits[of.number :]
+            ),
+        )
+
+    async def names(self) -> dict[str, Edit]:
+        """Return the edits that named stories, by story; empty if stories cannot be edited."""
+        with contextlib.suppress(EsdedupError):
+            if self.stories is not None:
+                return await self.stories.names(self.index)
+        return {}
 
     async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:
         """Return an article for its page, including its language fields."""

@@ -1,12 +1,20 @@
 """Lets editors whom a proxy names edit stories over HTTP: by forms on the pages, and as JSON."""
 
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from esdedup.errors import SettingError
-from esdedup.maintenance.editor import ArticlePlace, AsyncEditor, EditHistory, EditRequest, EditResult
+from esdedup.maintenance.editor import (
+    MOST_NAMED,
+    ArticlePlace,
+    AsyncEditor,
+    EditHistory,
+    EditRequest,
+    EditResult,
+)
 from esdedup.messages import translatable
 from esdedup.origins import is_foreign
 from esdedup.reading.results import FullArticle
@@ -14,9 +22,8 @@ from esdedup.serving.problems import described
 from esdedup.serving.refusals import Refused
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.comparison import article_at, read_place
-from esdedup.web.context import ContextDep
+from esdedup.web.context import NOTICE_FIELDS, Context, ContextDep
 from esdedup.web.form import submitted_form
-from esdedup.web.formats import article_address
 from esdedup.web.rendering import render
 
 _MOST_SHOWN = 200
@@ -58,7 +65,7 @@ async def edits(context: ContextDep, editing: NamedEditor) -> EditHistory:
 
 @api_router.post(
     "/edits",
-    summary="Merge or split stories, move articles, or undo an edit",
+    summary="Merge, split or name stories, move articles, or undo an edit",
     responses=NOT_FOUND,
     dependencies=[Depends(check_is_json)],
 )
@@ -75,45 +82,59 @@ async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
     """Show the edits, latest first, with a button to undo each."""
     history = await editing.editor.history(context.index)
     latest = history.edits[-_MOST_SHOWN:][::-1]
-    names = list({each.into for each in latest if each.into})
-    named = {"terms": {(await context.reader.fields(context.index)).cluster: names}}
-    rows = (await context.reader.list(context.index, query=named, sort="newest", size=_MOST_SHOWN)).rows
     return render(
         "edits.html",
         context,
         edits=latest,
         undone=history.undone,
         total=len(history.edits),
-        # The newest article of each story, by root; a story may no longer exist.
-        articles={row.root: row for row in rows},
+        articles=history.articles,
+        most_named=MOST_NAMED,
+        notice=await context.notice(),
     )
 
 
 @router.post("/edit")
 async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectResponse:
-    """Make the edit that a form requests, and redirect to the article, the list, or the page of edits."""
+    """Make the edit that a form requests, and redirect to the page with the form, which then reports it."""
     sent = await submitted_form(context.request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
+    if "choose" in given:
+        # Another page of the list keeps the chosen rows in its address.
+        return _redirect(context, given["choose"], [("chosen", each) for each in chosen])
     request: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}
     if request["kind"] == "undo":
-        request["undoes"], back = given.get("number"), "/edits"
+        request["undoes"] = given.get("number")
     elif "id" not in given:
         # The list's form names the chosen rows.
         if len(chosen) < 2:
             raise SettingError("choose at least two rows")
         places = ({"index": index, "id": article_id} for index, article_id in map(read_place, chosen))
         request["to"], *request["ids"] = places
-        back = f"/?{given.get('listed', '')}"
     else:
         article = await context.article(given["id"], in_index=given.get("index") or None)
-        if request["kind"] != "split":
-            if not (to := given.get("to", "").strip()):
-                raise SettingError("name an article of the other story, by its id or the address of its page")
-            request["to"] = _place(await article_at(context, to))
-        request["ids"] = [_place(article)]
-        back = f"{article_address(context.index, article, listed=given.get('listed', ''))}#similar"
-    await editing.editor.edit(context.index, EditRequest(**request), by=editing.by)
-    return RedirectResponse(f"{context.prefix}{back}", status_code=303)
+        if request["kind"] == "name":
+            request |= {name: given.get(name, "").strip() for name in ("name", "note")}
+            request["to"] = _place(article)
+        else:
+            if request["kind"] != "split":
+                if not (to := given.get("to", "").strip()):
+                    raise SettingError(
+                        "name an article of the other story, by its id or the address of its page"
+                    )
+                request["to"] = _place(await article_at(context, to))
+            request["ids"] = [_place(article)]
+    made = await editing.editor.edit(context.index, EditRequest(**request), by=editing.by)
+    numbers = (made.edit.number, made.articles, made.same_text)
+    return _redirect(context, given.get("back", "/edits"), [*zip(NOTICE_FIELDS, numbers, strict=True)])
+
+
+def _redirect(context: Context, to: str, parameters: list[tuple[str, Any]]) -> RedirectResponse:
+    """Redirect to a page of this site, with these parameters in place of any of an earlier edit."""
+    # An address that begins with two slashes would name another host.
+    path, _, query = to.lstrip("/\\").partition("?")
+    kept = [each for each in parse_qsl(query) if each[0] not in {"chosen", *NOTICE_FIELDS}]
+    return RedirectResponse(f"{context.prefix}/{path}?{urlencode(kept + parameters)}", status_code=303)
 
 
 def _place(article: FullArticle) -> ArticlePlace:

@@ -25,11 +25,13 @@ MAX_VALUES = 100
 """The maximum number of values of one parameter."""
 
 # The maximum number of fields of a submitted form: one for each row of a page, and a few others.
-_MOST_FIELDS = MAX_SIZE + 16
+MAX_CHOSEN = 30
+"""The maximum number of rows that an editor may choose on other pages of the list."""
+_MOST_FIELDS = MAX_SIZE + MAX_CHOSEN + 16
 _SEARCH_FIELDS = {"since", "until", "source", "where"}
-_PAGE_FIELDS = {"compact", "lang", "name", "period", "since_time", "until_time"}
+_PAGE_FIELDS = {"chosen", "compact", "lang", "name", "period", "since_time", "until_time"}
 # Parameters that change how a list is shown; a list that differs in others needs a new name.
-_VIEW_FIELDS = {"after", "compact", "page", "size"}
+_VIEW_FIELDS = {"after", "chosen", "compact", "page", "size"}
 _LONGEST_NAME = 100
 Period = Literal["today", "24h", "7d"]
 _LENGTHS: dict[Period, timedelta] = {"24h": timedelta(hours=24), "7d": timedelta(days=7)}
@@ -159,12 +161,6 @@ class Form(ParameterModel):
         return given | {"query": query, "arrived_since": self.arrived_since or None}
 
 
-REPEATABLE = frozenset(
-    name for name, field in Form.model_fields.items() if get_origin(field.annotation) in {list, tuple}
-)
-"""The parameters that may be given several times."""
-
-
 class PageForm(Form):
     """The parameters of the list page, with contradictions resolved."""
 
@@ -222,8 +218,10 @@ class SubmittedForm(PageForm):
 
     since_time: _TimeOfDay = ""
     until_time: _TimeOfDay = ""
+    chosen: Annotated[list[str], AfterValidator(_each_once), Field(max_length=MAX_CHOSEN)] = []
+    """The articles of rows that an editor has chosen to merge, on this page or on others."""
 
-    def at_times(self, today: date) -> "PageForm":
+    def at_times(self, today: date) -> "SubmittedForm":
         """Merge times of day into the days; a time without a day means today."""
         moments = {
             name: f"{getattr(self, name) or today}T{time}"
@@ -232,3 +230,9 @@ class SubmittedForm(PageForm):
         }
         without = {"since_time": "", "until_time": ""} | ({"period": None} if moments else {})
         return self.model_copy(update=moments | without)
+
+
+REPEATABLE = frozenset(
+    name for name, field in SubmittedForm.model_fields.items() if get_origin(field.annotation) is list
+)
+"""The parameters that may be given several times."""

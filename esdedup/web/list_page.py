@@ -18,12 +18,12 @@ from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
 from esdedup.reading.overview import Facet, Overview
-from esdedup.reading.results import Page
+from esdedup.reading.results import Page, Row
 from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.context import Context, ContextDep
-from esdedup.web.form import Form, PageForm, Parameters, Period, SubmittedForm
-from esdedup.web.formats import MAX_VALUE
+from esdedup.web.form import MAX_SIZE, Form, PageForm, Parameters, Period, SubmittedForm
+from esdedup.web.formats import MAX_VALUE, place
 from esdedup.web.languages import Language, calendar_time, keep_cookie, language_of
 from esdedup.web.rendering import render
 
@@ -107,11 +107,23 @@ async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()])
         histogram=histogram(overview.timeline, form, language),
         narrowings=narrowings(form, language),
         last_visit=visits.before,
+        chosen_elsewhere=await _rows_at(context, {*form.chosen} - {place(row) for row in page.rows}),
+        names=await context.names(),
+        notice=await context.notice(),
         curve=curve,
         curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
     )
     keep_cookie(context.request, answer, VISIT_COOKIE, visits.cookie, max_age_s=_VISITS_KEPT_S)
     return answer
+
+
+async def _rows_at(context: Context, places: set[str]) -> tuple[Row, ...]:
+    """Return the articles at these places that still exist."""
+    if not places:
+        return ()
+    query = {"ids": {"values": [each.partition("/")[2] for each in places]}}
+    found = await context.reader.list(context.index, query=query, dedup=False, size=MAX_SIZE)
+    return tuple(row for row in found.rows if place(row) in places)
 
 
 async def _read(context: Context, form: PageForm, options: dict[str, Any]) -> tuple[Page, Overview]:

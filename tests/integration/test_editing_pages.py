@@ -68,9 +68,11 @@ def pages(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Pages]:
 def test_forms_merge_move_split_and_undo(pages: Pages) -> None:
     one, other = pages.two()
     before = pages.stories()
-    answer = pages.form(kind="merge", id=one, to=f"/article?id={other}", why="one fire", listed="q=the")
+    answer = pages.form(
+        kind="merge", id=one, to=f"/article?id={other}", why="one fire", back=f"/article?id={one}"
+    )
     assert answer.status == 303, answer.body
-    assert answer.headers["location"].startswith(f"/article?id={one}")
+    assert answer.headers["location"].startswith(f"/article?id={one}&edited=1&moved=")
     stories = pages.stories()
     assert stories[one] == stories[other] == before[other]
     (listed,) = pages.send(Request(path="/edits", headers=NAMED))
@@ -81,6 +83,44 @@ def test_forms_merge_move_split_and_undo(pages: Pages) -> None:
     assert pages.form(kind="move", id=one, to=other, why="").status == 303
     assert pages.form(kind="split", id=one, to=other).status == 303
     assert pages.stories()[one].startswith("story-")
+
+
+@pytest.mark.parametrize("back", ["//evil.example/", "/\\evil.example", "https://evil.example/"])
+def test_forms_return_to_this_site_only(pages: Pages, back: str) -> None:
+    for values in ({"kind": "split", "id": pages.two()[0], "back": back}, {"choose": back}):
+        answer = pages.form(NAMED, **values)
+        assert answer.status == 303, answer.body
+        assert re.match("/[^/]", f"{answer.headers['location']}?")
+        pages.form(kind="undo", number=str(len(pages.edits())))
+
+
+def test_chosen_rows_are_kept_in_the_address(pages: Pages) -> None:
+    chosen = [f"{pages.index}/{each}" for each in pages.two()]
+    answer = pages.form(kind="merge", chosen=chosen, choose="/?q=the&chosen=old&edited=1", why="")
+    expected = urlencode({"q": "the", "chosen": chosen}, doseq=True)
+    assert (answer.status, answer.headers["location"]) == (303, f"/?{expected}")
+    (listed,) = pages.send(Request(path="/", query=expected, headers=NAMED))
+    assert listed.body.count('name="chosen"') >= 2
+    too_many = urlencode({"chosen": [f"a/{at}" for at in range(31)]}, doseq=True)
+    (refused,) = pages.send(Request(path="/", query=too_many, headers=NAMED))
+    assert refused.status == 400
+
+
+def test_only_editors_see_reports_of_edits(pages: Pages) -> None:
+    one, _ = pages.two()
+    made = pages.form(kind="name", id=one, name="A name", note="A note", back=f"/article?id={one}")
+    query = made.headers["location"].partition("?")[2]
+    invalid = [f"id={one}&edited={each}&moved=1&same=1" for each in ("9", "0", "-1", "x", "1" * 30)]
+    for headers, given, is_shown in (
+        (NAMED, query, True),
+        ({}, query, False),
+        *((NAMED, each, False) for each in invalid),
+    ):
+        (shown,) = pages.send(Request(path="/article", query=given, headers=headers))
+        assert shown.status == 200
+        assert ('class="note edited"' in shown.body) is is_shown
+        # Everyone sees the name of a story.
+        assert "A name" in shown.body
 
 
 def test_api_clients_edit_with_json(pages: Pages) -> None:
@@ -94,7 +134,11 @@ def test_api_clients_edit_with_json(pages: Pages) -> None:
     assert made.status == 200, made.body
     assert made.json["edit"]["by"] == "陈编辑"
     assert made.json["articles"] > 0
-    assert history.json == {"edits": [made.json["edit"]], "undone": []}
+    assert history.json["edits"] == [made.json["edit"]]
+    assert (history.json["undone"], history.json["names"]) == ([], {})
+    # The history names an article of both stories.
+    edit = made.json["edit"]
+    assert set(history.json["articles"]) == {edit["into"], *edit["stories"]}
 
 
 def test_json_edits_may_name_many_articles_with_indices(pages: Pages) -> None:

@@ -27,6 +27,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.requests import Requests
 from esdedup.forest.stories import EditKind
 from esdedup.maintenance import editor as desk
+from esdedup.maintenance.editor import EditResult
 from esdedup.maintenance.violations import ViolationKind
 from esdedup.reading.clusters import ForestScope
 from tests.sample import articles
@@ -304,6 +305,39 @@ def test_a_merged_story_is_found_by_its_previous_root(newsroom: Newsroom) -> Non
     assert {one, other} <= {row.id for row in found.rows}
 
 
+def test_stories_are_named_and_the_history_names_them(newsroom: Newsroom) -> None:
+    one, other, _ = three_stories(newsroom)
+    before = newsroom.stories()
+
+    def edit(**values: Any) -> EditResult:
+        return newsroom.editor.edit(newsroom.index, EditRequest(**values), by=BY)
+
+    named = edit(kind="name", to=other, name="Harbour fire", note="wait for the police")
+    assert (named.articles, named.edit.into) == (0, before[other])
+    assert newsroom.stories() == before
+    with pytest.raises(SettingError, match="this name and this note already"):
+        edit(kind="name", to=other, name="Harbour fire", note="wait for the police")
+    merged = edit(kind="merge", ids=(other,), to=one)
+    assert (merged.articles, merged.same_text) == (list(before.values()).count(before[other]), 0)
+    history = newsroom.editor.history(newsroom.index)
+    # The merged story gets the name; both stories are named by an article of their own.
+    assert {story: each.name for story, each in history.names.items()} == {before[one]: "Harbour fire"}
+    articles = {story: before[each.id] for story, each in history.articles.items()}
+    assert articles == {before[each]: before[each] for each in (one, other)}
+    newsroom.edit("undo", undoes=1)
+    assert not newsroom.editor.history(newsroom.index).names
+    with pytest.raises(SettingError, match="no edit 1 that can be undone: it has been undone already"):
+        newsroom.edit("undo", undoes=1)
+    # Articles with the same text move together, and are counted.
+    copy = newsroom.documents()[one] | {"id": "copy"}
+    copy.pop("dedup")
+    newsroom.feed([copy])
+    split = edit(kind="split", ids=(one,))
+    assert split.articles == split.same_text + 1 >= 2
+    assert newsroom.editor.history(newsroom.index).articles[split.edit.into or ""].id in newsroom.stories()
+    assert not newsroom.violations()
+
+
 def test_edits_without_effect_are_refused(newsroom: Newsroom) -> None:
     one, other, third = three_stories(newsroom)
     members = [name for name, story in newsroom.stories().items() if story == newsroom.stories()[one]]
@@ -326,6 +360,9 @@ def test_edits_without_effect_are_refused(newsroom: Newsroom) -> None:
         newsroom.edit("split", "none")
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"kind": "merge", "ids": ("1",)}, "takes ids and to"),
+        ({"kind": "split", "ids": ("1",), "name": "x"}, "takes ids, and no other"),
+        ({"kind": "name", "ids": ("1",), "to": "1"}, "takes to, and perhaps name and note"),
+        ({"kind": "name", "to": "1", "name": "x" * 201}, "name: .*at most 200"),
         ({"kind": "split", "ids": ("",)}, "ids: .*at least 1"),
         ({"kind": "split", "ids": ("1",) * 1_001}, "ids: .*at most 1000"),
         ({"kind": "split", "ids": ("\udcff",)}, "ids: .*unicode"),

@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.elastic.stories import touched_since
+from esdedup.elastic.stories import Edits, touched_since
 from esdedup.forest.stories import Edit, Stories, new_story, text_key
+from esdedup.maintenance.editor import names_of
 from tests.support.story_model import Text, by_model
 
 # Texts with their roots: r1 is a root's text, r1.a and r1.b are texts of its leaves; ~x has no fingerprint.
@@ -28,13 +29,15 @@ def edit_lists(draw: st.DrawFn) -> list[Edit]:
     edits: list[Edit] = []
     for number in range(1, draw(st.integers(1, 9))):
         stories = Stories(edits)
-        kind = draw(st.sampled_from(("merge", "split", "move", "undo")))
+        kind = draw(st.sampled_from(("merge", "split", "move", "name", "undo")))
         one, other = draw(st.permutations(TEXTS))[:2]
         values: dict[str, Any] = {"number": number, "kind": kind, "by": "A. Chen", "at_ms": number}
         if kind == "undo":
             left = [edit.number for edit in edits if edit.number not in stories.undone]
             if left:
                 edits.append(Edit(**values, undoes=draw(st.sampled_from(left))))
+        elif kind == "name":
+            edits.append(Edit(**values, into=stories.of(*one), name=f"name {number}"))
         elif kind == "merge":
             edits.append(Edit(**values, into=stories.of(*one), stories=(stories.of(*other),)))
         else:
@@ -68,6 +71,27 @@ def test_articles_that_edits_may_have_changed_are_found(edits: list[Edit], known
         if len({Stories(edits[:at]).of(root, text) for at in range(known, len(edits) + 1)}) > 1:
             assert root in roots or text_key(root, text) in texts
     assert touched_since(edits, len(edits)) == (set(), set())
+
+
+@given(edit_lists())
+def test_the_last_name_of_a_story_counts(edits: list[Edit]) -> None:
+    found, stories = names_of(Edits(tuple(edits), Stories(edits))), Stories(edits)
+    naming = [each for each in edits if each.kind == "name" and each.number not in stories.undone]
+    assert found.keys() == {stories.end_of(each.into or "") for each in naming}
+    for story, named in found.items():
+        of_story = [each for each in naming if stories.end_of(each.into or "") == story]
+        own = [each for each in of_story if each.into == story]
+        assert named == (own or of_story)[-1]
+
+
+def test_an_empty_name_removes_the_name() -> None:
+    names = [("Fire", ""), ("", ""), ("", "a note")]
+    edits = [
+        Edit(number=number, kind="name", by="A", at_ms=number, into="r1", name=name, note=note)
+        for number, (name, note) in enumerate(names, 1)
+    ]
+    found = [names_of(Edits(tuple(edits[:at]), Stories(edits[:at]))) for at in range(4)]
+    assert found == [{}, {"r1": edits[0]}, {}, {"r1": edits[2]}]
 
 
 def test_a_long_chain_of_merges_is_followed_quickly() -> None:

@@ -127,7 +127,7 @@ export class Client {
     return this.get("edits", {}, signal);
   }
 
-  /** Merge or split stories, move articles, or undo an edit. */
+  /** Merge, split or name stories, move articles, or undo an edit. */
   edit(request: EditRequest, signal?: AbortSignal): Promise<Answer<"edit">> {
     return this.send("edits", {}, signal, JSON.stringify(request));
   }

@@ -58,7 +58,7 @@ export interface paths {
         get: operations["edits"];
         put?: never;
         /**
-         * Merge or split stories, move articles, or undo an edit
+         * Merge, split or name stories, move articles, or undo an edit
          * @description Only for editors whom a proxy names, and in indices that were set up for editing.
          *
          *     An article is named by its id, or by its index and id if several indices have that id.
@@ -380,14 +380,26 @@ export interface components {
             by: string;
             /**
              * Into
-             * @description The story to which articles are moved; null if the edit undoes another edit.
+             * @description The story to which articles are moved, or that is named; null if the edit undoes another edit.
              */
             into?: string | null;
             /**
              * Kind
              * @enum {string}
              */
-            kind: "merge" | "split" | "move" | "undo";
+            kind: "merge" | "split" | "move" | "name" | "undo";
+            /**
+             * Name
+             * @description The name that the story `into` gets; empty if a name is removed.
+             * @default
+             */
+            name: string;
+            /**
+             * Note
+             * @description The note about the story `into`.
+             * @default
+             */
+            note: string;
             /**
              * Number
              * @description The number of the edit, from 1, in the order in which edits were made.
@@ -428,8 +440,23 @@ export interface components {
          * @description All edits of a forest, the oldest first.
          */
         EditHistory: {
+            /**
+             * Articles
+             * @description An article of each story (by its id) and of each text (by its fingerprint) that the last 200 edits
+             *     refer to, at most three of each edit; a story or text whose articles were deleted has none.
+             */
+            articles?: {
+                [key: string]: components["schemas"]["Article"];
+            };
             /** Edits */
             edits: components["schemas"]["Edit"][];
+            /**
+             * Names
+             * @description The edit that gave each named story its name and note, by the story's id, the root of its articles.
+             */
+            names?: {
+                [key: string]: components["schemas"]["Edit"];
+            };
             /**
              * Undone
              * @description The numbers of the edits that were undone.
@@ -452,7 +479,19 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "merge" | "split" | "move" | "undo";
+            kind: "merge" | "split" | "move" | "name" | "undo";
+            /**
+             * Name
+             * @description name: the story's name, in place of any previous one; empty removes it.
+             * @default
+             */
+            name: string;
+            /**
+             * Note
+             * @description name: a note about the story.
+             * @default
+             */
+            note: string;
             /**
              * Request Id
              * @description An id, unique for each request. If a request is repeated with the same id because its response was
@@ -461,12 +500,12 @@ export interface components {
             request_id?: string;
             /**
              * To
-             * @description merge or move: an article of the target story.
+             * @description merge or move: an article of the target story. name: an article of the story to name.
              */
             to?: string | components["schemas"]["ArticlePlace"] | null;
             /**
              * Undoes
-             * @description undo: the number of the edit to undo, which may itself be an undo.
+             * @description undo: the number of the edit to undo, which may itself be an undo. Later edits stay in effect.
              */
             undoes?: number | null;
             /**
@@ -487,6 +526,12 @@ export interface components {
              */
             articles: number;
             edit: components["schemas"]["Edit"];
+            /**
+             * Same Text
+             * @description split or move: how many of them the request did not name, because they have the same text as others.
+             * @default 0
+             */
+            same_text: number;
         };
         /**
          * Excerpt
@@ -2556,6 +2601,10 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
+                /** @description A name for this search, which is the title of its page and of its feed. */
+                name?: string;
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given. */
+                period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
@@ -2638,6 +2687,10 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
+                /** @description A name for this search, which is the title of its page and of its feed. */
+                name?: string;
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given. */
+                period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
@@ -2722,8 +2775,12 @@ export interface operations {
                 min_similar?: number;
                 /** @description Only rows of clusters with at least this many sources. */
                 min_sources?: number;
+                /** @description A name for this search, which is the title of its page and of its feed. */
+                name?: string;
                 /** @description The number of the page, from 1. */
                 page?: number;
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given. */
+                period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */

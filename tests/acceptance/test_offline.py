@@ -296,7 +296,7 @@ def test_usage_errors_exit_with_2_and_explain_why(run: Run, arguments: list[str]
 
 
 _COMMANDS = (
-    "setup index learn adopt migrate merge split move edits list similar show serve explain stats "
+    "setup index learn adopt remove migrate merge split move name edits list similar show serve explain stats "
     "expire verify rebuild cluster fingerprint plan weights demo node sidecar"
 )
 COMMANDS = _COMMANDS.split()

@@ -236,7 +236,13 @@ def main() -> None:
                 shrink(client, several, one)
             for index in (several, one):
                 client.indices.put_settings(index=index, settings=_FEEDING)
-                _log(json.dumps({"forest": index, **feed(url, index, chunks, options.batches)}, indent=1))
+                _log(
+                    json.dumps(
+                        {"forest": index, **feed(url, index, chunks, options.batches)},
+                        indent=1,
+                        ensure_ascii=False,
+                    )
+                )
     node.stop(options.data)
 
 

@@ -151,7 +151,9 @@ class CandidateSearch:
 
     def _terms(self, field: str, values: Sequence[str], **also: Query | list[Query]) -> Iterator[_Clause]:
         """Yield clauses for documents with one of `values`; `also` has further parts of a `bool` query."""
-        for some in chunks(values, self._max_terms):
+        groups = -(-len(values) // self._max_terms)
+        # Deal the values, since those that many nodes have are next to each other.
+        for some in (values[first::groups] for first in range(groups)):
             terms = {"terms": {field: some}}
             yield len(some), {"bool": {"must": terms, **also}} if also else terms
 

@@ -296,8 +296,8 @@ def test_usage_errors_exit_with_2_and_explain_why(run: Run, arguments: list[str]
 
 
 _COMMANDS = (
-    "setup index learn adopt remove migrate merge split move name edits list similar show serve explain stats "
-    "expire verify rebuild cluster fingerprint plan weights demo node sidecar"
+    "setup index learn adopt remove migrate merge split move name edits list similar show serve explain "
+    "stats expire verify rebuild cluster fingerprint plan weights demo node sidecar"
 )
 COMMANDS = _COMMANDS.split()
 

@@ -38,7 +38,7 @@ def cluster(
         profile: How texts are fingerprinted, or the name of a standard profile.
         fields: The names of the articles' fields; None uses the default names.
         id_field: The field with an article's id, a string or a whole number. An article without an id is
-            named by its position, from 1.
+            named by its position: #1, #2 and so on.
         retention: How long a cluster accepts articles after its latest one, by the articles' times. None
             ignores their times, and nothing expires.
         state: A file from which earlier clusters are continued, and which is replaced once all articles have
@@ -92,7 +92,14 @@ def _records(articles: Any, id_field: str) -> Iterator[FileRecord | ArticleRejec
     for number, row in enumerate(rows, 1):
         place = f"article {number}"
         if isinstance(row, Mapping):
-            named = row if row.get(id_field) is not None else {**row, id_field: number}
-            yield FileRecord(place=place, fields=dict(named), size_bytes=size_of(row))
+            named = {**row, id_field: _id_of(row.get(id_field), number)}
+            yield FileRecord(place=place, fields=named, size_bytes=size_of(row))
         else:
             yield ArticleRejected(place, f"must be a mapping of fields, not {type(row).__name__}")
+
+
+def _id_of(value: Any, number: int) -> Any:
+    # Frames turn missing ids into NaN, and then the others into floating-point numbers.
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return f"#{number}" if value is None or value != value else value

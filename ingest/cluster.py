@@ -82,7 +82,7 @@ class Clustering:
         if state is not None:
             self._store = SavedStore(state, profile=profile, retention=retention)
         else:
-            aging = Aging.of(retention=retention or DEFAULT_RETENTION)
+            aging = Aging.of(retention=DEFAULT_RETENTION if retention is None else retention)
             self._store = MemoryStore(aging=aging, relation=relation_of(profile))
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:

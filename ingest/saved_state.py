@@ -71,7 +71,7 @@ class SavedStore(MemoryStore):
         self._rules = dataclasses.asdict(Meta.of(profile))
         self._found = self._version()
         head = self._read_head() if self._found else None
-        aging = Aging.of(retention=retention or DEFAULT_RETENTION)
+        aging = Aging.of(retention=DEFAULT_RETENTION if retention is None else retention)
         if head is not None:
             saved = dataclasses.replace(aging, retention_ms=head.retention_ms)
             if retention is not None and saved != aging:
@@ -110,15 +110,24 @@ class SavedStore(MemoryStore):
 
         Raises `StateUnusable` if another process has changed the file, or if it cannot be written.
         """
-        if self._version() != self._found:
-            raise self._unusable("was changed by another process: cluster these articles again")
+        self._refuse_changed()
         scratch = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        lock = self._path.with_name(f".{self._path.name}.lock")
         try:
             with scratch.open("wb") as file:
                 self._write(zipfile.ZipFile(file, "w"))
                 file.flush()
                 os.fsync(file.fileno())
-            scratch.replace(self._path)
+            # Held only for a moment, so that two processes cannot both find the file unchanged.
+            lock.touch(exist_ok=False)
+            try:
+                self._refuse_changed()
+                scratch.replace(self._path)
+            finally:
+                lock.unlink()
+        except FileExistsError as error:
+            reason = f"is being replaced by another process; if none is running, delete {str(lock)!r}"
+            raise self._unusable(reason) from error
         except OSError as error:
             raise self._unusable(f"cannot be written: {error.strerror}") from error
         finally:
@@ -207,8 +216,13 @@ class SavedStore(MemoryStore):
         except OSError as error:
             raise self._unusable(f"cannot be read: {error.strerror}") from error
         except _DAMAGES as error:
+            self._refuse_changed()
             what = f"is not a state of esdedup, or is damaged ({type(error).__name__})"
             raise self._unusable(f"{what}: use another file, or cluster all articles again") from error
+
+    def _refuse_changed(self) -> None:
+        if self._version() != self._found:
+            raise self._unusable("was changed by another process: cluster these articles again")
 
     def _version(self) -> tuple[int, ...] | None:
         """Identify the file's present contents; None if there is no file."""

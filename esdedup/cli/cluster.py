@@ -74,7 +74,7 @@ def cluster(
     longest: dict[str, ClusteredArticle] = {}
     written, roots, counts = 0, set[str](), collections.Counter[str]()
     with (
-        opened_output(output_file, files) as target,
+        opened_output(output_file, [*files, *([state] if state else [])]) as target,
         output.file_progress("clustering", total_bytes(files * (1 + learn_first))) as on_bytes,
     ):
         columns = [name for name, each in ClusteredArticle.model_fields.items() if not each.exclude]

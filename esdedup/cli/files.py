@@ -78,12 +78,13 @@ def _no_object(name: str, reason: object) -> ArticleRejected:
 
 @contextlib.contextmanager
 def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open a file for writing, and rename it into place when complete; None means standard output."""
-    if path is None:
+    """Open a file for writing, and rename it into place when complete; None or - means standard output."""
+    if path is None or path == STANDARD_INPUT:
         yield sys.stdout
         return
-    if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
-        raise SettingError(f"{path} is an input file: write to another file")
+    for each in inputs:
+        if path.resolve() == each.resolve() or (each.exists() and path.exists() and path.samefile(each)):
+            raise SettingError(f"{path} is also an input file: write to another file")
     if path.suffix in {".parquet", ".zst", ".zip"}:
         raise SettingError(
             f"{path}: {path.suffix} is not written; use .jsonl or .csv, also with .gz, .bz2 or .xz"

@@ -371,7 +371,11 @@ def test_a_closed_pipe_ends_output_without_a_traceback(corpus: Path) -> None:
 def test_the_input_file_is_never_overwritten(run: Run, corpus: Path, tmp_path: Path) -> None:
     before = corpus.read_bytes()
     result = run("cluster", corpus, "--output", corpus)
-    assert (result.code, "is an input file" in result.err) == (2, True)
+    assert (result.code, "is also an input file" in result.err) == (2, True)
+    state = tmp_path / "state"
+    result = run("cluster", corpus, "--state", state, "--output", state)
+    assert (result.code, "is also an input file" in result.err, state.exists()) == (2, True, False)
+    assert run("cluster", corpus, "--output", "-").out == run("cluster", corpus).out != ""
     assert corpus.read_bytes() == before
     assert run("cluster", corpus, corpus, "--output", "roots.jsonl").code == 1
     rows = (tmp_path / "roots.jsonl").read_text().splitlines()

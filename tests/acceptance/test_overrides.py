@@ -254,7 +254,7 @@ def test_stats_list_the_boilerplate_of_each_site_as_overrides(online: Run, fed: 
 
 def small_texts(shown: str) -> list[str]:
     """Return the passages that a page marks as boilerplate, without the legend."""
-    (_, *found) = re.findall(r'<small class="boilerplate"[^>]*>(.*?)</small>', shown, re.DOTALL)
+    (_, *found) = re.findall(r'<span class="boilerplate"[^>]*>(.*?)</span>', shown, re.DOTALL)
     return [html.unescape(each) for each in found]
 
 
@@ -276,7 +276,7 @@ def test_the_page_shows_the_whole_text_and_marks_boilerplate(
     compared = request(
         elasticsearch_url, index, "/compare", of={"forest": forest}, one="early", other="late"
     ).body
-    marked = re.findall(r'<(del|ins)><small class="boilerplate" title="boilerplate">(.*?)</small>', compared)
+    marked = re.findall(r'<(del|ins)><span class="boilerplate" title="boilerplate">(.*?)</span>', compared)
     assert ("del", "Nothing on this site may be copied without the written consent of ") in marked
     assert ("ins", "The Valley Post answers for no text that readers send to ") in marked
     found = request(elasticsearch_url, index, "/api/v1/article", of={"forest": forest}, id="early").json

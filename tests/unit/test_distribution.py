@@ -75,7 +75,7 @@ def test_one_wheel_serves_every_python_version(dist: Path) -> None:
 @pytest.mark.slow
 def test_the_wheel_is_small(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
-    assert wheel.stat().st_size < 1_684_000
+    assert wheel.stat().st_size < 1_724_000
 
 
 @pytest.mark.slow

@@ -69,12 +69,17 @@ def test_articles_without_an_id_are_numbered() -> None:
     rejected: list[ArticleRejected] = []
     given: list[Any] = [{"body": LONG}, {"body": None}, "no mapping", {"body": LONG, "id": 7}, {"id": True}]
     found = list(esdedup.cluster(given, fields=Fields(text="body"), on_rejected=rejected.append))
-    assert [(each.id, each.is_original) for each in found] == [("1", True), ("7", False)]
+    assert [(each.id, each.is_original) for each in found] == [("#1", True), ("7", False)]
     assert [str(each) for each in rejected] == [
-        "article 2 (id '2'): has no field 'body', or it is null",
+        "article 2 (id '#2'): has no field 'body', or it is null",
         "article 3: must be a mapping of fields, not str",
         "article 5: its id in 'id' must be a non-empty string or a whole number",
     ]
+
+
+def test_ids_that_a_frame_made_numbers_are_restored() -> None:
+    given = [{"id": each, "text": LONG} for each in (1.0, float("nan"), 3.0)]
+    assert [each.id for each in esdedup.cluster(given)] == ["1", "#2", "3"]
 
 
 def test_wrong_names_and_settings_are_refused() -> None:
@@ -82,6 +87,8 @@ def test_wrong_names_and_settings_are_refused() -> None:
         list(esdedup.cluster([{"body": LONG}]))
     with pytest.raises(SettingError):
         esdedup.cluster([], profile="none")
+    with pytest.raises(SettingError):
+        list(esdedup.cluster([], retention=timedelta(0)))
 
 
 def test_clusters_expire_only_with_a_retention() -> None:

@@ -103,6 +103,17 @@ def test_another_profile_or_retention_is_refused(saved: Path) -> None:
     assert not has_new_roots(again(saved))
 
 
+def test_a_file_that_another_process_replaces_is_left(tmp_path: Path) -> None:
+    path, lock = tmp_path / "state", tmp_path / ".state.lock"
+    lock.touch()
+    with pytest.raises(StateUnusable, match=r"is being replaced by another process; .*\.state\.lock"):
+        again(path)
+    assert list(tmp_path.iterdir()) == [lock]
+    lock.unlink()
+    again(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_an_unfinished_run_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "state"
     found = cluster(ARTICLES["verified"][:20], state=path)

@@ -1,6 +1,7 @@
 """`Editor` and `AsyncEditor`: merge, split and name stories, and move articles, in indices for editors."""
 
 import secrets
+import unicodedata
 from typing import TYPE_CHECKING, Annotated
 
 import pydantic
@@ -33,6 +34,7 @@ _LONGEST_NAME = 200
 _EDITS_WITH_ARTICLES = 200
 MOST_NAMED = 3
 _WITH_IDS, _WITH_TARGET = ("merge", "split", "move"), ("merge", "move", "name")
+_BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0"
 _Id = Annotated[str, pydantic.Field(min_length=1, max_length=512)]
 
 
@@ -73,6 +75,15 @@ class EditRequest(Result, frozen=True, extra="forbid"):
                 flaw = error.errors()[0]
                 parts = [*map(str, flaw["loc"][:1]), flaw["msg"].removeprefix("Value error, ")]
                 raise SettingError(": ".join(parts)) from error
+
+    @pydantic.field_validator("name", "note")
+    @classmethod
+    def _line(cls, given: str) -> str:
+        text = given.strip()
+        kinds = {unicodedata.category(each) for each in text if each not in _BLANK_LETTERS}
+        if kinds & {"Cc", "Zl", "Zp"} or (text and kinds <= {"Cf", "Mn", "Zs"}):
+            raise ValueError("must be one line of visible text, without control characters")
+        return text
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "EditRequest":

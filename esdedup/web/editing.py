@@ -114,7 +114,7 @@ async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectRes
     else:
         article = await context.article(given["id"], in_index=given.get("index") or None)
         if request["kind"] == "name":
-            request |= {name: given.get(name, "").strip() for name in ("name", "note")}
+            request |= {name: given.get(name, "") for name in ("name", "note")}
             request["to"] = _place(article)
         else:
             if request["kind"] != "split":

@@ -26,11 +26,16 @@ def test_a_date_in_a_name_is_the_articles_day(pattern: str, name: str, every: st
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("news-%{+xxxx.ww}", "may have yyyy, MM and dd, not 'xxxx'"),
-        ("news-%{+yyyy.mm}", "not 'mm'"),
-        ("news-%{+yyy}", "not 'yyy'"),
+        ("news-%{+xxxx.ww}", "only dates such as"),
+        ("news-%{+yyyy.mm}", "only dates such as"),
+        ("news-%{+yyy}", "only dates such as"),
         ("News-%{+yyyy}", "is not a valid name for an index"),
         ("news-%{+yyyy/MM}", "is not a valid name for an index"),
+        ("news-%{+MMMM}", "only dates such as"),
+        ("news-%{+yyyyMMddHH}", "only dates such as"),
+        ("n-%{+yyyy", "only dates such as"),
+        ("n-%{foo}", r"only dates such as %\{\+yyyy.MM.dd\} are understood in the name of an index"),
+        ("n-%{+yyyy}-%{+}", "only dates such as"),
         ("", "is not a valid name for an index"),
     ],
 )

@@ -4,12 +4,14 @@ import itertools
 import time
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.elastic.stories import Edits, touched_since
+from esdedup.errors import SettingError
 from esdedup.forest.stories import Edit, Stories, new_story, text_key
-from esdedup.maintenance.editor import names_of
+from esdedup.maintenance.editor import EditRequest, names_of
 from tests.support.story_model import Text, by_model
 
 # Texts with their roots: r1 is a root's text, r1.a and r1.b are texts of its leaves; ~x has no fingerprint.
@@ -92,6 +94,16 @@ def test_an_empty_name_removes_the_name() -> None:
     ]
     found = [names_of(Edits(tuple(edits[:at]), Stories(edits[:at]))) for at in range(4)]
     assert found == [{}, {"r1": edits[0]}, {}, {"r1": edits[2]}]
+
+
+@pytest.mark.parametrize("field", ["name", "note"])
+def test_names_and_notes_are_one_visible_line(field: str) -> None:
+    for text in (" Fire\n", "\u3000火灾 2", "👩\u200d🚒", "\u3164x", " ", ""):
+        request = EditRequest(kind="name", to="1", **{field: text})
+        assert getattr(request, field) == text.strip()
+    for text in ("a\nb", "a\u2028b", "a\x1b[31m", "\u200b", "\u200b \u3164", "\u2800"):
+        with pytest.raises(SettingError, match=f"^{field}: must be one line of visible text"):
+            EditRequest(kind="name", to="1", **{field: text})
 
 
 def test_a_long_chain_of_merges_is_followed_quickly() -> None:

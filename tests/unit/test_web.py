@@ -244,6 +244,16 @@ def test_a_failing_list_cancels_its_other_requests(monkeypatch: pytest.MonkeyPat
             "网址中有不可用的值",
             "page: Input should be",
         ),
+        *(
+            (
+                "/",
+                f"chosen={row}",
+                "address of this page is invalid",
+                "网址中有不可用的值",
+                "given as INDEX/ID",
+            )
+            for row in ("nonsense", "/1", "news/")
+        ),
         ("/none", "", "there is no such page", "没有这个页面", ""),
         ("/", "", "Elasticsearch does not answer", "Elasticsearch 没有响应", ""),
         ("/article", "id=1&page=999", "No more pages can be shown", "翻页到此为止", "at row 10,000"),

@@ -216,6 +216,9 @@ def remove(
     if removal.summary.failed:
         say("the forest is kept: correct these articles, and run this again")
         raise typer.Exit(1)
+    if removal.forest:
+        users = ", ".join(removal.forest_users)
+        say(f"the forest {removal.forest} {f'is kept; used by: {users}' if users else 'was deleted'}")
 
 
 def _listed(fact: Any) -> str:

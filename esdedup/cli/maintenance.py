@@ -144,6 +144,7 @@ def rebuild(
     *,
     index: Indices,
     articles_only: bool = False,
+    rename: bool = False,
     json: options.Json = False,
     forest: options.NewForest,
     field_names: options.FieldNames,
@@ -156,6 +157,7 @@ def rebuild(
 
     Options:
         articles_only: Leave out the nodes of the existing forest, such as those of deleted articles.
+        rename: Allow --forest to name a new forest, although the indices belong to another.
     """
     with server.connect() as client:
         fields = field_names.fields_of(client, *index)
@@ -170,6 +172,7 @@ def rebuild(
                 change_retention=forest.change_retention,
                 lookup=forest.lookup,
                 forest_shards=forest.forest_shards,
+                rename=rename,
                 on_progress=on_progress,
             )
     if json:

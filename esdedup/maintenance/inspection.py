@@ -162,7 +162,7 @@ class Inspection:
         Raises:
             ForestDamaged: The learned boilerplate cannot be read.
         """
-        _check_named(indices)
+        check_named(indices)
         check_at_least_1(articles=articles, passages=passages)
         index, learned = self._found(indices), LearnedCopy()
         texts = StoredTexts(self._client, indices=indices, fields=self._scope.fields)
@@ -197,7 +197,7 @@ class Inspection:
 
     def _stored_texts(self, indices: Sequence[str], latest: int) -> StoredTexts:
         check_at_least_1(latest=latest)
-        _check_named(indices)
+        check_named(indices)
         self.forest_of(indices)
         return StoredTexts(self._client, indices=indices, fields=self._scope.fields)
 
@@ -210,7 +210,7 @@ class Inspection:
         return records
 
     def _records(self, indices: Sequence[str]) -> Records:
-        _check_named(indices)
+        check_named(indices)
         names = ",".join(indices)
         fields = execute(self._client, self._scope.fields_of(names))
         # Make acknowledged writes visible.
@@ -234,7 +234,8 @@ def ignore(_count: int) -> None:
     """Ignore progress."""
 
 
-def _check_named(indices: Sequence[str]) -> None:
+def check_named(indices: Sequence[str]) -> None:
+    """Raise `SettingError` unless indices are named."""
     check_index_names(indices)
     if not indices:
         raise SettingError("name the indices of the articles, as a list")

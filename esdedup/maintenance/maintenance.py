@@ -19,9 +19,8 @@ from esdedup.elastic.patience import await_first_answer, patient
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import Aging
-from esdedup.maintenance.inspection import Inspection, OnProgress, ignore
+from esdedup.maintenance.inspection import Inspection, OnProgress, check_named, ignore
 from esdedup.maintenance.rebuild import Rebuild, Repaired
-from esdedup.maintenance.records import Records
 from esdedup.reading.clusters import ForestScope
 
 
@@ -104,8 +103,7 @@ class Maintenance(Inspection):
         found = self.verify(indices, on_progress=on_progress)
         repaired = Repaired(violation.kind for violation in found if violation.can_be_repaired)
         if repaired:
-            records = self._records(indices) if indices else None
-            repaired |= self._rebuild(indices, records, on_progress).run()[1]
+            repaired |= self._rebuild(indices, on_progress, rename=False).run()[1]
         return repaired
 
     def rebuild(
@@ -117,6 +115,7 @@ class Maintenance(Inspection):
         change_retention: bool = False,
         lookup: Lookup | None = None,
         forest_shards: int | None = None,
+        rename: bool = False,
         on_progress: OnProgress | None = None,
     ) -> int:
         """Rebuild the forest from its nodes and its articles, and repair it as `repair` does.
@@ -136,6 +135,7 @@ class Maintenance(Inspection):
             lookup: How the owner finds nodes. None means the lookup of the replaced forest, or else `memory`.
             forest_shards: The number of shards, 1 to 1,024; more than one requires the lookup `search`. None
                 means the number of the replaced forest, or else 1.
+            rename: Whether the given forest may be a new one, although the indices belong to another.
             on_progress: Called with the number of nodes or articles in each batch.
 
         Returns:
@@ -148,8 +148,9 @@ class Maintenance(Inspection):
             IndexNotReady: As for the class; or none of the articles was indexed through esdedup.
         """
         check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
+        check_named(indices)
         rebuild = dataclasses.replace(
-            self._rebuild(indices, self._records(indices), on_progress),
+            self._rebuild(indices, on_progress, rename=rename),
             articles_only=articles_only,
             aging=None if retention is None else Aging.of(retention=retention),
             change_retention=change_retention,
@@ -158,11 +159,8 @@ class Maintenance(Inspection):
         )
         return rebuild.run()[0]
 
-    def _rebuild(
-        self, indices: Sequence[str], records: Records | None, on_progress: OnProgress | None
-    ) -> Rebuild:
-        name = self._scope.given_forest
-        # Indices of another forest may be used to make a new forest.
+    def _rebuild(self, indices: Sequence[str], on_progress: OnProgress | None, *, rename: bool) -> Rebuild:
+        name = self._scope.given_forest if rename else None
         if name is None or execute(self._client, read_meta(name)):
             name = self.forest_of(indices)
         # Check that the indices can be read before anything is deleted.
@@ -171,7 +169,7 @@ class Maintenance(Inspection):
             client=self._client,
             indices=scope.mappings if scope else {},
             name=name,
-            records=records,
+            records=self._records(indices) if indices else None,
             wait_s=self._wait_s,
             on_progress=on_progress or ignore,
         )

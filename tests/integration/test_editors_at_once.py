@@ -167,7 +167,7 @@ def test_edits_are_kept_when_a_forest_is_renamed(newsroom: Newsroom) -> None:
     newsroom.edit("merge", other, to=one)
     with new_names(newsroom.es) as name:
         forest = name("renamed")
-        Maintenance(newsroom.es, forest=forest).rebuild([newsroom.index])
+        Maintenance(newsroom.es, forest=forest).rebuild([newsroom.index], rename=True)
         newsroom.dedup.setup(newsroom.index, forest=forest)
         renamed = Editor(newsroom.es)
         assert (

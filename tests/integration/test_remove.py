@@ -289,4 +289,5 @@ def test_the_command_reports_before_it_removes(
     done = run("remove", alias, "--yes", "--json")
     assert done.code == 0
     assert (done.json["read"], done.json["written"], done.json["failed"]) == (9, 9, 0)
+    assert done.err.endswith(f"the forest {forest} was deleted\n")
     assert not es.indices.exists(index=forest)

@@ -15,6 +15,7 @@ from esdedup.ingest.in_place import Decided, Hit, InPlace, place_of
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.meta import REBUILT_SUFFIX
 from esdedup.elastic.forest.writer import nobody_feeding
 from esdedup.elastic.mappings import is_set_up, template_of
 from esdedup.elastic.meta import forest_of, meta_of, meta_with, next_object, objects_of, saved_fields
@@ -78,9 +79,12 @@ class Removal(InPlace):
         others = {name: each for name, each in set_up.items() if name not in own}
         forest = forest_of(self._mappings, given=None, usual="")
         # An ordinary index must not be deleted, even if its name was recorded as the forest's.
-        if "format" in meta_of(found.get(forest, {}).get("mappings", {})):
+        forests = {name for name, each in found.items() if "format" in meta_of(each["mappings"])}
+        if forest in forests:
             self.forest, self.edits = forest, len(execute(patient(client), read_edits(forest)).edits)
-            self.forest_users = tuple(name for name, each in others.items() if self._uses_forest(name, each))
+            used = {name: self._forests_of(name, each["mappings"]) for name, each in others.items()}
+            self.forest_users = tuple(name for name, some in used.items() if forest in some)
+            self._interrupted = {f"{forest}{REBUILT_SUFFIX}"} & forests.difference(*used.values())
         self._cleared = self._cleared_templates(own, others)
         self.templates = tuple(name for name, _, _ in self._cleared)
 
@@ -119,7 +123,7 @@ class Removal(InPlace):
             if forest and lease:
                 lease.renew()
                 lease.abandon()
-                client.options(ignore_status=404).indices.delete(index=forest)
+                client.indices.delete(index=[forest, *self._interrupted], ignore_unavailable=True)
             for name, each in self._mappings.items():
                 meta = each.get("_meta", {}) | {"esdedup": {"removed": True}}
                 client.indices.put_mapping(index=name, meta=meta)
@@ -141,12 +145,11 @@ class Removal(InPlace):
                 self._acknowledge(written, decided)
                 on_read(len(written))
 
-    def _uses_forest(self, name: str, index: dict[str, Any]) -> bool:
-        mapping = index["mappings"]
+    def _forests_of(self, name: str, mapping: dict[str, Any]) -> set[str | None]:
         used, following = meta_of(mapping).get("forest"), next_object(mapping)
         if used is None and Articles(self._client).have_roots(name, saved_fields(mapping) or Fields()):
             used = DEFAULT_FOREST
-        return self.forest in {used, following and following.forest}
+        return {used, following.forest if following else None}
 
     def _cleared_templates(self, own: _Indices, others: _Indices) -> list[_Template]:
         """Return the templates of these indices, and of no others, without the fields of esdedup."""
@@ -200,8 +203,6 @@ def _refuse_losses(name: str, index: dict[str, Any]) -> None:
     if vector := VECTOR.search(json.dumps(index["mappings"])):
         flaw = f"has vectors ({vector[1]}), which Elasticsearch may not return: copy it by _reindex instead"
     elif pipeline != "_none":
-        flaw = (
-            f"has the final pipeline {pipeline!r}, which would process its articles again: take it out first"
-        )
+        flaw = f"has the final pipeline {pipeline!r}, which would process articles again: take it out first"
     if flaw is not None:
         raise IndexNotReady(f"the index {name!r} {flaw}", index=name)

@@ -9,6 +9,7 @@ from esdedup.ingest.adopt import Adoption
 from esdedup.ingest.remove import Removal
 
 from esdedup import (
+    VERIFIED,
     AdoptionIntoCopies,
     ArticleRejected,
     Dedup,
@@ -18,6 +19,8 @@ from esdedup import (
     Migration,
     Reader,
 )
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.meta import REBUILT_SUFFIX, Meta
 from tests.acceptance.conftest import run_in
 from tests.integration.test_adopt import ARTICLES, OWN, sources, stored
 from tests.support.forests import feed, roots
@@ -133,6 +136,30 @@ def test_a_forest_of_other_indices_is_kept_and_fed(
     assert found.pop("later")["dedup"]["root"] == kept[old[1]["_id"]]["dedup"]["root"]
     assert found == kept
     assert removal.summary.written == 61
+
+
+def test_the_index_of_an_interrupted_rebuild_is_deleted(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Any
+) -> None:
+    (alias, forest), other = adopted(es, index_name, 9), index_name("other")
+    rebuilt, run = f"{forest}{REBUILT_SUFFIX}", run_in(tmp_path, elasticsearch_url)
+    ForestIndex.make(es, rebuilt, meta=Meta.of(VERIFIED))
+    Dedup(es).setup(other, forest=forest)
+    assert f"the forest {forest} is kept; used by: {other}" in run("remove", alias, "--yes").err
+    assert es.indices.exists(index=rebuilt)
+    assert f"the forest {forest} was deleted" in run("remove", other, "--yes").err
+    assert not es.indices.get(index=f"{forest}*")
+
+
+def test_a_forest_named_as_if_rebuilt_is_kept(es: Elasticsearch, index_name: Names) -> None:
+    (alias, forest), other = adopted(es, index_name, 9), index_name("other")
+    rebuilt = f"{forest}{REBUILT_SUFFIX}"
+    ForestIndex.make(es, rebuilt, meta=Meta.of(VERIFIED))
+    Dedup(es).setup(other, forest=rebuilt)
+    Removal(es, alias).run()
+    assert [*es.indices.get(index=f"{forest}*")] == [rebuilt]
+    Removal(es, other).run()
+    assert not es.indices.get(index=f"{forest}*")
 
 
 def test_concurrent_changes_survive_a_removal(

@@ -435,13 +435,13 @@ def test_an_index_with_articles_keeps_its_forest(
     with pytest.raises(IndexNotReady, match="are not in the forest"):
         dedup.setup(index, forest=other)
     renamed = index_name("renamed")
-    wrong = Maintenance(es, forest=renamed)
+    maintenance = Maintenance(es, forest=renamed)
     with pytest.raises(
         IndexNotReady, match=f"{index!r} belongs to the forest {forest!r}, not to {renamed!r}"
     ):
-        wrong.rebuild([index])
+        maintenance.rebuild([index])
     assert not es.indices.get(index=f"{renamed}*")
-    wrong.rebuild([index], rename=True)
+    maintenance.rebuild([index], rename=True)
     dedup.setup(index, forest=renamed)
     with Dedup(es, forest=forest) as feeding, pytest.raises(IndexNotReady, match=f"belongs to .*{renamed!r}"):
         feeding.require_ready(index)

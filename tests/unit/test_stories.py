@@ -98,12 +98,15 @@ def test_an_empty_name_removes_the_name() -> None:
 
 @pytest.mark.parametrize("field", ["name", "note"])
 def test_names_and_notes_are_one_visible_line(field: str) -> None:
+    def named(text: str) -> EditRequest:
+        given: dict[str, Any] = {"kind": "name", "to": "1", field: text}
+        return EditRequest(**given)
+
     for text in (" Fire\n", "\u3000火灾 2", "👩\u200d🚒", "\u3164x", " ", ""):
-        request = EditRequest(kind="name", to="1", **{field: text})
-        assert getattr(request, field) == text.strip()
+        assert getattr(named(text), field) == text.strip()
     for text in ("a\nb", "a\u2028b", "a\x1b[31m", "\u200b", "\u200b \u3164", "\u2800"):
         with pytest.raises(SettingError, match=f"^{field}: must be one line of visible text"):
-            EditRequest(kind="name", to="1", **{field: text})
+            named(text)
 
 
 def test_a_long_chain_of_merges_is_followed_quickly() -> None:

@@ -348,8 +348,8 @@ def test_each_command_module_can_be_imported_alone() -> None:
 def test_each_command_on_articles_accepts_field_names(run: Run) -> None:
     names = {f"--{role}-field" for role in Fields().names}
     others = {"expire", "cluster", "fingerprint", "plan", "weights", "demo", "node"}
-    # `migrate` takes the field names from the indices.
-    for command in set(COMMANDS) - others - {"migrate"}:
+    # `migrate` and `remove` take the field names from the indices.
+    for command in set(COMMANDS) - others - {"migrate", "remove"}:
         assert names <= set(run(command, "--help").out.split())
 
 

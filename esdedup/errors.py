@@ -215,12 +215,12 @@ class ForestFull(ForestError):
     @classmethod
     def of(cls, forest: str, *, memory_bytes: int | None) -> "ForestFull":
         """Return the error for a forest's name; `memory_bytes` is None if no memory can hold more nodes."""
-        reason, remedy = f"the forest {forest!r} has as many nodes as memory can hold", "Shorten"
-        if memory_bytes is not None:
-            reason = (
-                f"the nodes of the forest {forest!r} need more than the {memory_bytes:,} bytes of memory "
-            )
-            reason, remedy = f"{reason}that they may use", "Allow more (`memory_bytes`), shorten"
+        if memory_bytes is None:
+            reason, remedy = f"the forest {forest!r} has as many nodes as memory can hold", "Shorten"
+        else:
+            needed = f"need more than the {memory_bytes:,} bytes of memory that they may use"
+            reason = f"the nodes of the forest {forest!r} {needed}"
+            remedy = "Allow more (`memory_bytes`), shorten"
         return cls(
             f"{reason}. {remedy} the retention (`retention`), or rebuild the forest with the lookup 'search'",
             forest=forest,

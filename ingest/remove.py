@@ -17,7 +17,7 @@ from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.meta import REBUILT_SUFFIX
 from esdedup.elastic.forest.writer import nobody_feeding
-from esdedup.elastic.mappings import is_set_up, template_of
+from esdedup.elastic.mappings import is_set_up, storable, template_of
 from esdedup.elastic.meta import forest_of, meta_of, meta_with, next_object, objects_of, saved_fields
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.patience import patient
@@ -192,9 +192,7 @@ def _cleared(template: dict[str, Any]) -> dict[str, Any] | None:
     }
     meta = {name: each for name, each in mapping["_meta"].items() if name != "esdedup"}
     changed = {"mappings": mapping | {"properties": properties, "_meta": meta}}
-    # The server adds dates to its response, but refuses them in a request.
-    kept = {name: each for name, each in template.items() if "_date" not in name}
-    return kept | {"template": template["template"] | changed}
+    return storable(template) | {"template": template["template"] | changed}
 
 
 def _refuse_losses(name: str, index: dict[str, Any]) -> None:

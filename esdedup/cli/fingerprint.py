@@ -95,7 +95,7 @@ def fingerprint(
 
 def _with_word_weights(profile: Profile, given: str) -> tuple[str, Profile]:
     """Return a text of the given words, and a profile that divides it into these words with their weights."""
-    weights: dict[str, float] = {}
+    words, weights = list[str](), dict[str, float]()
     for each in given.split():
         word, _, weight = each.rpartition("=")
         if (
@@ -104,15 +104,15 @@ def _with_word_weights(profile: Profile, given: str) -> tuple[str, Profile]:
             or weights.get(word, float(weight)) != float(weight)
         ):
             raise SettingError(f"--word-weights: {each!r} is not a word with its weight, such as ferry=4")
+        words.append(word)
         weights[word] = float(weight)
     if not weights:
         raise SettingError("--word-weights has no words")
-    text = " ".join(each.rpartition("=")[0] for each in given.split())
     changed = profile.with_changes(
         segmenter=CustomSegmenter("given words", str.split), weighting=WordTable(weights)
     )
     # All words count, although the text may not look like one sentence.
-    return text, dataclasses.replace(
+    return " ".join(words), dataclasses.replace(
         changed, representation="keywords", keyword_count=MAX_KEYWORDS, min_letters=1
     )
 

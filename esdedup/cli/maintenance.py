@@ -11,6 +11,7 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say
 from esdedup.cli.output import passage, print_stage, printable, show
+from esdedup.elastic.forest.store import NEARLY_FULL
 from esdedup.errors import SettingError
 from esdedup.maintenance import BoilerplateBySite, Maintenance, Stats, ViolationKind
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
@@ -190,7 +191,7 @@ def _print_stats(forest: str, stats: Stats) -> None:
         f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes per node; "
         f"{stats.expired:,} have expired and can be deleted"
     )
-    if stats.filled is not None and stats.filled > 0.8:
+    if stats.filled is not None and stats.filled > NEARLY_FULL:
         show(
             f"{stats.filled:.0%} of the nodes that memory can hold: `esdedup rebuild --wait S "
             "--lookup search` lets Elasticsearch hold them"

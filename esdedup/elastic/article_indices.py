@@ -21,6 +21,7 @@ from esdedup.elastic.mappings import (
     refuse_unusable,
     refuse_unusable_own,
     saved_language,
+    storable,
 )
 from esdedup.elastic.meta import (
     WritableIndex,
@@ -156,8 +157,7 @@ class Articles:
             keywords = keyword_properties(mapping, keyword_fields)
             own["properties"] = own.get("properties", {}) | missing_properties(mapping, fields) | keywords
             own["_meta"] = meta_with_fields(mapping, fields, forest=forest)
-            # The server adds dates to its response, but refuses them in a request.
-            put(name=name, body={key: each for key, each in template.items() if "_date" not in key})
+            put(name=name, body=storable(template))
 
     def map_keywords(self, index: str, names: Collection[str]) -> None:
         """Map further fields of articles as keywords, so that readers can filter by them."""

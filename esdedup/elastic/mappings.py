@@ -48,9 +48,9 @@ def saved_language(mapping: dict[str, Any]) -> str | None:
 def is_set_up(mapping: dict[str, Any], *, given: Fields | None) -> bool:
     """Return whether an article index maps esdedup's fields, under `given` or, if None, the stored names."""
     fields = given or saved_fields(mapping) or Fields()
-    is_ours = not (meta_of(mapping).keys() & {"format"} or _conflict_of(mapping, fields.dedup))
-    is_ours &= not meta_of(mapping).get("removed")
-    return is_ours and is_mapped(mapping, fields.root)
+    meta = meta_of(mapping)
+    is_other = "format" in meta or meta.get("removed") or _conflict_of(mapping, fields.dedup)
+    return not is_other and is_mapped(mapping, fields.root)
 
 
 # Elasticsearch refuses terms of more than 32,766 bytes; a character has at most 4 bytes.
@@ -93,6 +93,11 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
     own = _own_properties(fields, saved_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
     return missing | dedup_properties(fields)
+
+
+def storable(template: dict[str, Any]) -> dict[str, Any]:
+    """Return a template as the server accepts it: without the dates that it adds to its response."""
+    return {name: each for name, each in template.items() if "_date" not in name}
 
 
 def keyword_properties(mapping: dict[str, Any], names: Iterable[str]) -> dict[str, dict[str, Any]]:

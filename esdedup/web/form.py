@@ -24,9 +24,10 @@ Parameters = dict[str, Any]
 MAX_VALUES = 100
 """The maximum number of values of one parameter."""
 
-# The maximum number of fields of a submitted form: one for each row of a page, and a few others.
 MAX_CHOSEN = 30
 """The maximum number of rows that an editor may choose on other pages of the list."""
+
+# The maximum number of fields of a submitted form: one for each row shown or chosen, and a few others.
 _MOST_FIELDS = MAX_SIZE + MAX_CHOSEN + 16
 _SEARCH_FIELDS = {"since", "until", "source", "where"}
 _PAGE_FIELDS = {"chosen", "compact", "lang", "name", "period", "since_time", "until_time"}

@@ -1,3 +1,4 @@
+import contextlib
 import io
 import json
 import os
@@ -127,11 +128,30 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(params=WINDOWS[:2], ids="-".join)
-def window(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """The size of a window and the reader's preferred language."""
-    size, language = request.param
-    return size, language
+def windows(params: list[tuple[str, str]]) -> Any:
+    """Return a fixture of the size of a window and the reader's preferred language."""
+
+    @pytest.fixture(params=params, ids="-".join)
+    def window(request: pytest.FixtureRequest) -> tuple[str, str]:
+        size, language = request.param
+        return size, language
+
+    return window
+
+
+window = windows(WINDOWS[:2])
+
+
+@contextlib.contextmanager
+def editors_site(es: Elasticsearch, url: str, articles: list[dict[str, Any]]) -> Iterator[SampleSite]:
+    """Serve an index of these articles, whose stories a named editor may edit."""
+    with new_names(es) as name:
+        index, forest = name("desk"), name("desk-forest")
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index, editorial=True)
+            feed(es, dedup, index, articles)
+        with sample_site(es, url, index, forest, "--editor-header", "X-Remote-User") as site:
+            yield site
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,11 @@ import pytest
 from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, Page
 
-from esdedup import Dedup
+from tests.acceptance.conftest import editors_site, windows
 from tests.acceptance.test_frame import RULES, violations
 from tests.support import pages
 from tests.support.browsing import LOCALES, WINDOWS, SampleSite, sample_site, watched
-from tests.support.forests import ARTICLES, feed
+from tests.support.forests import ARTICLES
 from tests.support.names import new_names
 
 # An article every 45 minutes, the latest one now.
@@ -37,21 +37,11 @@ def desk(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
     recent = [
         each | {"published_at": (now - at * STEP).isoformat()} for at, each in enumerate(reversed(ARTICLES))
     ]
-    with new_names(es) as name:
-        index, forest = name("recent"), name("recent-forest")
-        with Dedup(es, forest=forest) as dedup:
-            dedup.setup(index, editorial=True)
-            feed(es, dedup, index, recent)
-        options = "--editor-header", "X-Remote-User"
-        with sample_site(es, elasticsearch_url, index, forest, *options) as site:
-            yield site
+    with editors_site(es, elasticsearch_url, recent) as site:
+        yield site
 
 
-@pytest.fixture(params=WINDOWS, ids="-".join)
-def window(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Every size with every language."""
-    size, language = request.param
-    return size, language
+window = windows(WINDOWS)
 
 
 @pytest.fixture

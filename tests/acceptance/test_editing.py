@@ -10,11 +10,11 @@ from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, Page
 
 from esdedup import Dedup, Editor, EditRequest, Reader
-from tests.acceptance.conftest import Run
+from tests.acceptance.conftest import Run, editors_site, windows
 from tests.acceptance.test_frame import RULES, violations
-from tests.support.browsing import LOCALES, WINDOWS, SampleSite, sample_site, watched
+from tests.support.browsing import LOCALES, WINDOWS, SampleSite, watched
 from tests.support.forests import ARTICLES, feed
-from tests.support.names import Names, new_names
+from tests.support.names import Names
 
 WORDS = {
     "en": {
@@ -80,21 +80,11 @@ class Seat:
 @pytest.fixture(scope="module")
 def desk(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
     """Pages of an index whose stories a named editor may edit."""
-    with new_names(es) as name:
-        index, forest = name("desk"), name("desk-forest")
-        with Dedup(es, forest=forest) as dedup:
-            dedup.setup(index, editorial=True)
-            feed(es, dedup, index, ARTICLES)
-        options = "--editor-header", "X-Remote-User"
-        with sample_site(es, elasticsearch_url, index, forest, *options) as site:
-            yield site
+    with editors_site(es, elasticsearch_url, ARTICLES) as site:
+        yield site
 
 
-@pytest.fixture(params=WINDOWS, ids="-".join)
-def window(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Every size with every language."""
-    size, language = request.param
-    return size, language
+window = windows(WINDOWS)
 
 
 @pytest.fixture

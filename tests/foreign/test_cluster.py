@@ -19,11 +19,8 @@ def test_killed_nodes_neither_lose_articles_nor_hide_them(data_directory: Path, 
         away_s=3.0,
         settled=200,
     )
-    server.start()
-    try:
+    with server.running():
         outcome = run(plan, tmp_path, server.url, server=server)
-    finally:
-        server.stop()
     assert outcome.faults == []
     assert outcome.figures["articles indexed"] == plan.articles
     assert outcome.figures["reads"] > plan.seconds

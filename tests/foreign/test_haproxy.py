@@ -58,11 +58,8 @@ def test_feeders_behind_haproxy_survive_killed_owners_and_nodes(data_directory: 
         options=("--lookup", "search", "--forest-shards", "3"),
         proxy=proxy,
     )
-    server.start()
-    try:
+    with server.running():
         outcome = run(plan, tmp_path, server.url, server=server)
-    finally:
-        server.stop()
     assert outcome.faults == []
     assert outcome.figures["articles indexed"] == plan.articles
     assert outcome.figures["seconds in which a feeder was refused, at most"] < MOST_REFUSED_S
@@ -154,33 +151,30 @@ def test_haproxy_encrypts_the_connection_to_the_data_nodes(data_directory: Path,
     at, ports = f"127.0.0.1:{free_port()}", range(server.port, server.port + 3)
     addresses = {f"localhost:{9200 + number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
     url, index, forest = f"https://{at}", "encrypted", "encrypted-forest"
-    server.start()
-    try:
-        with (
-            haproxy.running(
-                "two-sidecars.md", "haproxy-elasticsearch.cfg", {":9243": at, **addresses}, folder=tmp_path
-            ),
-            Elasticsearch(url, ca_certs=str(certificate), request_timeout=PATIENCE_S) as es,
-        ):
-            # Other machines use a name, which the embedded node would refuse.
-            named = requests.get(url, headers={"Host": "elasticsearch"}, verify=str(certificate), timeout=60)
-            assert named.status_code == 200
-            with Dedup(es, forest=forest) as dedup:
-                dedup.setup(index, shards=3)
-            with running(url, "--ca-certs", str(certificate), forest=forest) as sidecar:
-                _feed(sidecar.url, index, ARTICLES[:100])
-                # HAProxy sends requests to the other nodes.
-                server.kill(1)
-                _feed(sidecar.url, index, ARTICLES[100:])
-            es.indices.refresh(index=index)
-            assert len(roots(es, index)) == len(ARTICLES)
-            assert list(Maintenance(es, forest=forest).verify([index])) == []
-            untrusting = SidecarProcess(url, "--forest", forest)
-            until(lambda: "certificate" in untrusting.log, PATIENCE_S)
-            untrusting.process.kill()
-            untrusting.end()
-    finally:
-        server.stop()
+    with (
+        server.running(),
+        haproxy.running(
+            "two-sidecars.md", "haproxy-elasticsearch.cfg", {":9243": at, **addresses}, folder=tmp_path
+        ),
+        Elasticsearch(url, ca_certs=str(certificate), request_timeout=PATIENCE_S) as es,
+    ):
+        # Other machines use a name, which the embedded node would refuse.
+        named = requests.get(url, headers={"Host": "elasticsearch"}, verify=str(certificate), timeout=60)
+        assert named.status_code == 200
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index, shards=3)
+        with running(url, "--ca-certs", str(certificate), forest=forest) as sidecar:
+            _feed(sidecar.url, index, ARTICLES[:100])
+            # HAProxy sends requests to the other nodes.
+            server.kill(1)
+            _feed(sidecar.url, index, ARTICLES[100:])
+        es.indices.refresh(index=index)
+        assert len(roots(es, index)) == len(ARTICLES)
+        assert list(Maintenance(es, forest=forest).verify([index])) == []
+        untrusting = SidecarProcess(url, "--forest", forest)
+        until(lambda: "certificate" in untrusting.log, PATIENCE_S)
+        untrusting.process.kill()
+        untrusting.end()
 
 
 def test_the_guide_about_data_nodes_works_while_feeding(

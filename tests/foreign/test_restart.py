@@ -24,9 +24,8 @@ ARTICLES = 400
 @pytest.fixture(scope="module")
 def server(data_directory: Path) -> Iterator[Server]:
     server = Server(data_directory, free_port())
-    server.start()
-    yield server
-    server.stop()
+    with server.running():
+        yield server
 
 
 @pytest.fixture

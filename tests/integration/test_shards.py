@@ -17,7 +17,7 @@ from esdedup import (
 )
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import EVERY_DOCUMENT
+from esdedup.elastic.forest.learned import FIELD
 from esdedup.elastic.forest.meta import FORMAT, SHARDED_FORMAT
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredHash, StoredNode
@@ -265,7 +265,8 @@ def test_learned_boilerplate_stays_on_one_shard(es: Elasticsearch, index_name: N
     ):
         list(dedup.enrich({"_id": each["id"], **each} for each in pages(40)))
     es.indices.refresh(index=forest)
-    hits = es.search(index=forest, query=EVERY_DOCUMENT, size=100, explain=True)["hits"]["hits"]
+    documents = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": ["~learned"]}}]}}
+    hits = es.search(index=forest, query=documents, size=100, explain=True)["hits"]["hits"]
     assert len(hits) > 3
     assert len({hit["_shard"] for hit in hits}) == 1
     with Pace(document_bytes=500).kept(), Dedup(es, forest=forest) as dedup:

@@ -50,8 +50,7 @@ def main() -> None:
         folder = Path(made)
         heap = "1g" if of_cluster else "512m"
         server = Server(folder / "node", free_port(), node_count=options.nodes, heap=heap)
-        server.start()
-        try:
+        with server.running():
             plan = Plan(
                 articles=options.articles,
                 seconds=60 * options.minutes,
@@ -65,8 +64,6 @@ def main() -> None:
                 options=("--forest-shards", str(options.forest_shards)),
             )
             outcome = run(plan, folder, server.url, server=server)
-        finally:
-            server.stop()
     for what, count in outcome.figures.items():
         sys.stdout.write(f"{count:>10,}  {what}\n")
     for fault in outcome.faults:

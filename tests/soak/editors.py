@@ -287,11 +287,8 @@ def main() -> None:
         sys.exit(bool(run(options.url, minutes=options.minutes, seed=options.seed)))
     with tempfile.TemporaryDirectory(prefix="esdedup-soak-", ignore_cleanup_errors=True) as folder:
         server = Server(Path(folder) / "node", free_port())
-        server.start()
-        try:
+        with server.running():
             faults = run(server.url, minutes=options.minutes, seed=options.seed)
-        finally:
-            server.stop()
     sys.exit(bool(faults))
 
 

@@ -278,8 +278,7 @@ def main() -> None:
     tell(f"seed {options.seed}, Elasticsearch {options.version}")
     with tempfile.TemporaryDirectory(prefix="esdedup-fuzz-", ignore_cleanup_errors=True) as folder:
         server = Server(Path(folder) / "node", free_port(), version=options.version)
-        server.start()
-        try:
+        with server.running():
             with staged(server.url, random.Random(options.seed)) as run:
                 began_s = reported_s = time.monotonic()
                 while time.monotonic() < began_s + 60 * options.minutes:
@@ -292,8 +291,6 @@ def main() -> None:
                             f"{len(run.sidecar.faults + run.pages.faults)} faults"
                         )
             faults = report(run, time.monotonic() - began_s)
-        finally:
-            server.stop()
     for fault in faults:
         tell(f"FAULT: {fault}")
     tell(f"fuzz: {'FAILED' if faults else 'passed'}")

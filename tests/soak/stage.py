@@ -98,6 +98,15 @@ class Server:
     def stop(self) -> None:
         node.stop(self.data)
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Start the server, and stop it at the end."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+
 
 class Stage:
     """Two sidecars of one forest, each at a fixed address."""

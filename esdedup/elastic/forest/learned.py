@@ -30,9 +30,6 @@ FIELD = "learned"
 
 _LAST_ID = "~learned"
 
-EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": [_LAST_ID]}}]}}
-"""Matches all documents with learned boilerplate, and `~learned`, which has the last document's number."""
-
 # Servers refuse documents of tens of megabytes; small servers refuse even smaller ones.
 _MAX_BYTES = 1_000_000
 _READ_AT_ONCE = 50

@@ -51,6 +51,9 @@ class ForestSize:
     filled: float = 0.0
 
 
+NEARLY_FULL = 0.8
+"""The share of the memory or of the nodes beyond which a warning is logged, and `esdedup stats` warns."""
+
 log = logging.getLogger("esdedup")
 
 # How long to wait at the start for nodes to load, so that a small forest is in memory before the first batch.
@@ -104,8 +107,7 @@ class ElasticStore(Closing):
         # Whether an exception may have left a change in memory incomplete.
         self._is_incomplete = False
         self._memory_bytes = memory_bytes
-        # The share of the memory or of the nodes above which a warning is logged.
-        self._warned_filled = 0.8
+        self._warned_filled = NEARLY_FULL
         self._recent: dict[str, bytes] = {}
         # How many documents were written since the last refresh.
         self._unrefreshed = 0
@@ -138,8 +140,8 @@ class ElasticStore(Closing):
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
             memory_bytes = nodes.size_bytes + learned_bytes
-            size = ForestSize(len(nodes), nodes.extra_hash_count, memory_bytes, learned_bytes, passages)
-            return dataclasses.replace(size, filled=round(self._filled, 4))
+            counts = len(nodes), nodes.extra_hash_count, memory_bytes, learned_bytes, passages
+            return ForestSize(*counts, filled=round(self._filled, 4))
         search, run = self._index.search, self._index.run
         node_count, hash_count = run(search.count_nodes()), run(search.count(EVERY_HASH))
         return ForestSize(node_count, hash_count, learned_bytes, learned_bytes, passages)
@@ -338,23 +340,20 @@ class ElasticStore(Closing):
             is_small = nodes.size_bytes > self._memory_bytes
             raise ForestFull.of(self._index.name, memory_bytes=self._memory_bytes if is_small else None)
         self._warned_filled = 1.0
+        sizes = len(nodes), nodes.size_bytes, self.relation.most_nodes, self._memory_bytes
         log.warning(
             "the forest %r has %s nodes in %s bytes of memory, and may have %s nodes in %s bytes; then "
             "articles are refused: raise memory_bytes, if that is the limit, or rebuild the forest with the "
             "lookup `search`",
             self._index.name,
-            *(
-                f"{each:,}"
-                for each in (len(nodes), nodes.size_bytes, self.relation.most_nodes, self._memory_bytes)
-            ),
+            *(f"{each:,}" for each in sizes),
         )
 
     @property
     def _filled(self) -> float:
-        if self._nodes is None:
+        if (nodes := self._nodes) is None:
             return 0.0
-        memory, most_nodes = self._nodes.size_bytes / max(1, self._memory_bytes), self.relation.most_nodes
-        return max(memory, len(self._nodes) / most_nodes)
+        return max(nodes.size_bytes / max(1, self._memory_bytes), len(nodes) / self.relation.most_nodes)
 
     def _give_up_memory_if_full(self) -> None:
         """If the nodes take too much memory, drop them and search for nodes instead."""

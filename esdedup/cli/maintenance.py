@@ -117,13 +117,14 @@ def verify(
                 repaired = maintenance.repair(index, on_progress=on_progress)
         total = maintenance.count(index)
         found: collections.Counter[ViolationKind] = collections.Counter()
+        number = 0
         with output.count_progress("verifying", total) as on_progress:
-            for violation in maintenance.verify(index, on_progress=on_progress):
-                found[violation.kind] += 1
-                if found.total() <= _MAX_SHOWN:
+            for number, violation in enumerate(maintenance.verify(index, on_progress=on_progress), 1):
+                found[violation.kind] += violation.count
+                if number <= _MAX_SHOWN:
                     say(f"{violation} (can be repaired)" if violation.can_be_repaired else str(violation))
-    if found.total() > _MAX_SHOWN:
-        say(f"and {found.total() - _MAX_SHOWN:,} more")
+    if number > _MAX_SHOWN:
+        say(f"and {number - _MAX_SHOWN:,} more")
     counts = {"repaired": +repaired, "violations": +found}
     if json:
         by_name = {

@@ -67,7 +67,7 @@ class ArticleAudit:
         if without := self.records.count_without():
             detail = "they were indexed without esdedup; lists and similar articles leave them out"
             subject = f"{without:,} articles"
-            yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail)]
+            yield [Violation(kind=ViolationKind.NO_ROOT, subject=subject, detail=detail, count=without)]
 
     def repairable(
         self, *, since_seq: int = 0, until_seq: int | None = None
@@ -118,7 +118,7 @@ class ArticleAudit:
         return {node.id: node for node in self.index.run(self.index.nodes.by_id(ids))}
 
     def _except_wrong_bands(self, batch: _Batch) -> Iterator[Violation]:
-        yield from map(_invalid, batch.invalid)
+        yield from map(self._invalid, batch.invalid)
         yield from self._against_nodes(batch)
         yield from self._other_stories(batch)
         yield from self._other_links(batch)
@@ -288,10 +288,29 @@ class ArticleAudit:
             return False
         if record.profile != self.index.meta.profile:
             return is_node_id(record.fingerprint)
+        return self._signed(record) == record.fingerprint
+
+    def _signed(self, record: Record) -> str:
+        """Return the fingerprint of an article's signature, or why it has none."""
         relation = self.index.relation
-        return len(record.signature) == relation.dtype.itemsize and relation.ids(
-            np.frombuffer(record.signature, relation.dtype)
-        ) == [record.fingerprint]
+        if len(record.signature) != relation.dtype.itemsize:
+            return f"{len(record.signature)} bytes instead of {relation.dtype.itemsize}"
+        return relation.ids(np.frombuffer(record.signature, relation.dtype))[0]
+
+    def _invalid(self, record: Record) -> Violation:
+        if record.several:
+            detail = f"several values in {', '.join(record.several)}; index it again"
+        elif record.root.startswith(LONE) and record.fingerprint is not None:
+            detail = f"its root {record.root} is for a text without a fingerprint, but the article has one"
+            cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", *NO_LINKS))
+            remedy = Remedy(change=(record, cleared))
+            return repairable(ViolationKind.INVALID_RECORD, record.id, detail, remedy)
+        else:
+            detail = (
+                f"fingerprint {record.fingerprint!r}, signature of {self._signed(record)}, page "
+                f"{record.content_hash!r}, root {record.root!r}, seq {record.seq}; index it again"
+            )
+        return Violation(kind=ViolationKind.INVALID_RECORD, subject=record.id, detail=detail)
 
 
 def _linked(node: StoredNode, record: Record) -> StoredNode:
@@ -304,18 +323,3 @@ def _linked(node: StoredNode, record: Record) -> StoredNode:
 
 def _hash_seen_ms(last: StoredHash, node: StoredNode | None) -> int:
     return min(last.seen_ms, node.seen_ms) if node else last.seen_ms
-
-
-def _invalid(record: Record) -> Violation:
-    if record.several:
-        detail = f"several values in {', '.join(record.several)}; index it again"
-    elif record.root.startswith(LONE) and record.fingerprint is not None:
-        detail = f"its root {record.root} is for a text without a fingerprint, but the article has one"
-        cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", *NO_LINKS))
-        return repairable(ViolationKind.INVALID_RECORD, record.id, detail, Remedy(change=(record, cleared)))
-    else:
-        detail = (
-            f"fingerprint {record.fingerprint!r}, page {record.content_hash!r}, root {record.root!r}, "
-            f"seq {record.seq}; index it again"
-        )
-    return Violation(kind=ViolationKind.INVALID_RECORD, subject=record.id, detail=detail)

@@ -62,6 +62,8 @@ class Violation(pydantic.BaseModel, frozen=True):
     # The id of a node or article, the name of the forest, or a number of articles.
     subject: str
     detail: str
+    # The number of articles without a root; 1 for violations of other kinds.
+    count: int = 1
 
     @pydantic.computed_field  # type: ignore[prop-decorator] # as pydantic documents it
     @property

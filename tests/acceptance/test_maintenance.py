@@ -90,8 +90,10 @@ def test_verify_repairs_a_missing_node(
     assert online(*verify, "--repair", "--json").json["repaired"] == {}
     assert roots(es, index) == before
     es.update(index=index, id=last["_id"], doc={"dedup": {"profile": "other-1"}}, refresh=True)
+    for number in range(3):
+        es.index(index=index, id=f"plain-{number}", document={"text": "not enriched"}, refresh=True)
     left = online(*verify, "--repair", "--json")
-    assert (left.code, left.json["violations"]) == (1, {"other_profile": 1})
+    assert (left.code, left.json["violations"]) == (1, {"other_profile": 1, "no_root": 3})
 
 
 # In a log, expired nodes are deleted together with their document: see `tests/integration/test_log.py`.

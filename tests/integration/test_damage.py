@@ -390,6 +390,9 @@ def test_wrongly_typed_values_break_neither_reading_nor_maintenance(
         *((ViolationKind.INVALID_RECORD, article) for article in invalid),
         (ViolationKind.NO_ROOT, "1 articles"),
     }
+    flaws = {each.subject: each.detail for each in maintenance.verify([index])}
+    assert "signature of 0 bytes instead of " in flaws[damaged[-3]]
+    assert "signature of 8 bytes instead of " in flaws[damaged[-2]]
     assert not maintenance.repair([index])
     maintenance.rebuild([index], articles_only=True)
     assert f"lacks {len(invalid)} articles with invalid records, such as " in caplog.text

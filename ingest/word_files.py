@@ -67,7 +67,7 @@ def read_weights(weights: str) -> Weighting:
             json.loads(text, object_pairs_hook=_without_contradictions) if is_json else _by_lines(text)
         )
     except SettingError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
+        if not weights or isinstance(error.__cause__, FileNotFoundError):
             raise SettingError(f"the weights {weights!r} are neither tf-idf nor tf, nor a file") from error
         raise
     except (ValueError, RecursionError) as error:
@@ -87,7 +87,7 @@ def read_weights(weights: str) -> Weighting:
     except SettingError as error:
         raise SettingError(f"{weights}: {error}") from error
     if default == 0 and not any(table.values()):
-        raise SettingError(f"{weights}: all weights are 0, so no text would have a fingerprint")
+        raise SettingError(f"{weights}: no word has a weight above 0, so no text would have a fingerprint")
     return found
 
 
@@ -96,14 +96,18 @@ def _by_lines(text: str) -> dict[str, Any]:
 
     Words that have the same normal form keep one weight: that of the word in normal form, or of the first.
     """
-    pairs = [line.strip().rpartition(" ")[::2] for line in text.split("\n") if line.strip()]
-    try:
-        weights = {word: float(weight) for word, weight in reversed(pairs)}
-    except ValueError:
-        weights = {}
-    if not weights or "" in weights:
-        raise ValueError("it is neither a JSON object nor lines of a word and its weight")
-    words = {normal_form(word): weight for word, weight in weights.items()}
+    weights: dict[str, float] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                word, weight = line.strip().rsplit(" ", 1)
+                weights.setdefault(word, float(weight))
+            except ValueError as error:
+                kinds = "a JSON object nor lines of a word and its weight"
+                raise ValueError(f"it is neither {kinds}: see line {number:,}") from error
+    if not weights:
+        raise ValueError("it has no words")
+    words = {normal_form(word): weight for word, weight in reversed(weights.items())}
     words |= {word: weight for word, weight in weights.items() if word in words}
     return {"words": words, "default": statistics.median_high(weights.values())}
 
@@ -112,8 +116,9 @@ def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raise `ValueError` if a name has two values (Python would keep the last)."""
     found: dict[str, Any] = {}
     for name, value in pairs:
-        if found.setdefault(name, value) != value:
+        if name in found and found[name] != value:
             raise ValueError(f"{name!r} occurs twice, with different values")
+        found[name] = value
     return found
 
 

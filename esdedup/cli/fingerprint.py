@@ -97,17 +97,14 @@ def _with_word_weights(profile: Profile, given: str) -> tuple[str, Profile]:
     """Return a text of the given words, and a profile that divides it into these words with their weights."""
     words, weights = list[str](), dict[str, float]()
     for each in given.split():
-        word, _, weight = each.rpartition("=")
-        if (
-            not word
-            or not re.fullmatch(r"\d+(\.\d+)?", weight)
-            or weights.get(word, float(weight)) != float(weight)
-        ):
+        word, _, weight = each.partition("=")
+        if not word or not re.fullmatch(r"\d+(\.\d+)?", weight):
             raise SettingError(f"--word-weights: {each!r} is not a word with its weight, such as ferry=4")
+        if weights.setdefault(word, float(weight)) != float(weight):
+            raise SettingError(f"--word-weights: {word!r} occurs twice, with different weights")
         words.append(word)
-        weights[word] = float(weight)
-    if not weights:
-        raise SettingError("--word-weights has no words")
+    if not any(weights.values()):
+        raise SettingError("--word-weights has no word with a weight above 0")
     changed = profile.with_changes(
         segmenter=CustomSegmenter("given words", str.split), weighting=WordTable(weights)
     )

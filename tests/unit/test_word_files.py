@@ -321,10 +321,12 @@ def test_a_word_of_a_table_has_one_weight() -> None:
         ("[1]", "not a JSON object of words and numbers"),
         ("nonsense", "cannot read the weights"),
         ("[" * 100_000, "cannot read the weights"),
-        ("ferry 3\nships\n", "neither a JSON object nor lines of a word and its weight"),
-        (" 3\n", "neither a JSON object nor lines of a word"),
+        ("ferry 3\n\nships x\n", "neither a JSON object nor lines of a word and its weight: see line 3"),
+        ("ferry\t3\n", "see line 1"),
+        (" 3\n", "neither a JSON object nor lines of a word .* line 1"),
         ("ferry nan\n", "the weight of 'ferry' must be 0, or a number"),
-        ("\n", "neither a JSON object nor lines of a word"),
+        ("\n", "it has no words"),
+        ('{"a": NaN}', "the weight of 'a' must be 0, or a number"),
         ('{"a": "b"}', "the weight of 'a' must be 0, or a number"),
         ('{"a": -1}', "the weight of 'a' must be"),
         ('{"default": -1, "words": {"a": 1}}', "the weight of 'default' must be"),
@@ -333,8 +335,8 @@ def test_a_word_of_a_table_has_one_weight() -> None:
         ('{"words": {"a": 1}, "defualt": 2}', "has 'defualt' next to 'words'"),
         ('{"a": 1, "b": 1, "a": 2}', "'a' occurs twice, with different values"),
         ('{"words": {"a": 1, "a": 2}}', "'a' occurs twice, with different values"),
-        ("{}", "all weights are 0"),
-        ('{"default": 0, "words": {"a": 0}}', "all weights are 0"),
+        ("{}", "no word has a weight above 0"),
+        ('{"default": 0, "words": {"a": 0}}', "no word has a weight above 0"),
     ],
 )
 def test_invalid_weight_files_are_refused(write: Write, content: str, message: str) -> None:
@@ -380,6 +382,8 @@ def test_unreadable_word_files_are_refused(tmp_path: Path) -> None:
         with_words(CLASSIC, dictionary=tmp_path / "none")
     with pytest.raises(SettingError, match=r"cannot read .*: Is a directory"):
         read_weights(str(tmp_path))
+    with pytest.raises(SettingError, match="the weights '' are neither tf-idf nor tf, nor a file"):
+        read_weights("")
     with pytest.raises(SettingError, match=r"cannot read .*: File name too long"):
         read_weights("x" * 300)
     (tmp_path / "words").write_text("a\nb 99999999999\n")

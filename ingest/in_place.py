@@ -100,7 +100,7 @@ class InPlace(Run):
         return {"bool": {"must_not": {"exists": {"field": self.fields.root}}}}
 
     def _indices(self) -> dict[str, dict[str, Any]]:
-        with translated(f"inspect {self._index!r}", index=self._index):
+        with translated(f"inspect {self._index!r}"):
             indices = patient(self._client).indices
             found = dict(indices.get(index=self._index, expand_wildcards=("open", "closed")))
         if not found:

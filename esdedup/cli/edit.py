@@ -125,7 +125,8 @@ def _edit(where: options.Where, index: str, request: EditRequest, *, by: str, js
     with where.connect() as client:
         editor = Editor(client, forest=where.forest, fields=where.fields_of(client, index))
         made = editor.edit(index, request, by=by)
-    line = f"edit {made.edit.number}: articles moved to another story: {made.articles:,}"
+    moved = f"articles moved to another story: {made.articles:,}"
+    line = f"edit {made.edit.number}: {'name and note saved' if request.kind == 'name' else moved}"
     if made.same_text:
         line += f", of which {made.same_text:,} have the same text as those named"
     output.print_answer(made, lambda _: output.show(line, markup=False), json=json)

@@ -282,7 +282,7 @@ def test_editing_commands_report_edits_and_refusals(
     assert [word in listed.out for word in ("merge", "one fire", "undone", "undo 1", "A. Chen")] == [True] * 5
     assert online("verify", "--index", index, "--forest", forest).code == 0
     named = online("name", one, *where, "--name", "Harbour fire", "--note", "wait")
-    assert named.code == 0, named.err
+    assert (named.code, named.out) == (0, "edit 5: name and note saved\n"), named.err
     history = online("edits", "--index", index, "--forest", forest, "--json").json
     assert [each["name"] for each in history["names"].values()] == ["Harbour fire"]
     assert "Harbour fire" in online("edits", "--index", index, "--forest", forest).out

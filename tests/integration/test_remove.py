@@ -318,3 +318,5 @@ def test_the_command_reports_before_it_removes(
     assert (done.json["read"], done.json["written"], done.json["failed"]) == (9, 9, 0)
     assert done.err.endswith(f"the forest {forest} was deleted\n")
     assert not es.indices.exists(index=forest)
+    missing = run("remove", index_name("missing"))
+    assert (missing.code, "no such index" in missing.err, "setup" in missing.err) == (3, True, False)

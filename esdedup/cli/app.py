@@ -132,9 +132,7 @@ def main() -> NoReturn:
             code = finished.code if isinstance(finished.code, int) else 0
         sys.stdout.flush()
     except EsdedupError as error:
-        say(f"esdedup: {error}")
-        for line in advice(error):
-            say(line)
+        say("\n".join([f"esdedup: {error}", *advice(error)]))
         code = _exit_code(error)
     except BrokenPipeError:
         # The program that reads the output, such as `head`, has closed it.

@@ -27,8 +27,11 @@ def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
 
 
 def say(message: str) -> None:
-    """Print a message to standard error."""
-    typer.echo(visible(message), err=True)
+    """Print a message to standard error, or log it if the log is JSON."""
+    if any(isinstance(each.formatter, _JsonFormatter) for each in logging.getLogger().handlers):
+        logging.getLogger("esdedup").error(message)
+    else:
+        typer.echo(visible(message), err=True)
 
 
 # Called in reverse order when the command is interrupted.

@@ -80,7 +80,8 @@ def serve(
     )
     listening = listen(host, port)
     address = address_of(listening)
-    typer.echo(
+    announce = log.info if log_format == "json" else typer.echo
+    announce(
         f"esdedup serves {index} at {address} (JSON at {address}/api/v1; try it at {address}/api/v1/docs)"
     )
     counted, started_s = _Counted(app), time.monotonic()

@@ -67,6 +67,8 @@ def sidecar(
     Point clients at the proxy instead of at Elasticsearch. Settings are read from options, from the
     environment, and from a file (--config), in this order. On SIGTERM, it first finishes accepted requests.
     """
+    # Errors in the settings are logged in the right format, too, unless only their file names it.
+    log_as(vars(settings).get("log_format", "text"))
     require_extra("sidecar")
     from esdedup.ingest.settings import as_toml
     from esdedup.sidecar.settings import load

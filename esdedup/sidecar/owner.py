@@ -212,7 +212,7 @@ class OwnerThread:
         if (is_owner, str(error)) == (before.is_owner, str(before.error)):
             return
         if is_owner and not before.is_owner:
-            log.info("this process owns the forest %s now", self._name)
+            log.info("this process owns the forest %s now, and accepts articles", self._name)
         elif isinstance(error, ForestBusy):
             # Omit the error's advice, since being a standby requires no action.
             log.info("this process is a standby for the forest %s: %s", self._name, error.owner)

@@ -45,7 +45,7 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
         app = assemble(settings, port=listening.getsockname()[1], metrics=metrics)
         server = _Server(config(app, settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
-        log.info("accepting articles for the forest %s at %s", settings.forest, address)
+        log.info("listening at %s for articles of the forest %s", address, settings.forest)
         on_listening(address)
         if not settings.is_loopback and settings.tls_cert_file is None:
             log.warning(

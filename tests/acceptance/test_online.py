@@ -42,6 +42,18 @@ def test_learn_reads_all_indices_of_an_alias(online: Run, es: Elasticsearch, ind
     assert "there is no index" in missing.err
 
 
+def test_serve_logs_json_from_its_first_line(elasticsearch_url: str, unchanged: tuple[str, str]) -> None:
+    command = [str(Path(sys.executable).parent / "esdedup"), "serve", "--index", unchanged[0], "--port", "0"]
+    command += ["--url", elasticsearch_url, "--log-format", "json"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = json.loads(process.stderr.readline())
+        process.terminate()
+        assert f"serves {unchanged[0]} at http://127.0.0.1:" in first["message"]
+    refused = subprocess.run([*command, "--profile", "none"], check=False, capture_output=True, text=True)
+    assert (refused.returncode, json.loads(refused.stderr)["level"]) == (2, "error")
+
+
 def test_adopt_dry_run_estimates_without_writing(
     online: Run, run: Run, es: Elasticsearch, index_name: Names
 ) -> None:

@@ -69,7 +69,7 @@ def sidecar(url: str, *options: str) -> Iterator[tuple["subprocess.Popen[str]", 
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
-            found = re.search(r"at https?://(\S+):(\d+)", line)
+            found = re.search(r"listening at https?://(\S+):(\d+)", line)
             assert found, line + process.stderr.read()
             yield process, found[1], int(found[2])
         finally:
@@ -208,6 +208,12 @@ def test_invalid_settings_are_usage_errors(run: Run) -> None:
     assert (refused.code, "did you mean ESDEDUP_SIDECAR_WORKERS?" in refused.err) == (2, True)
 
 
+def test_errors_at_startup_are_json_like_the_log() -> None:
+    command = [sys.executable, "-m", "esdedup", "sidecar", "--host", "0.0.0.0", "--log-format", "json"]
+    refused = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (refused.returncode, json.loads(refused.stderr)["level"]) == (2, "error")
+
+
 def test_a_stopped_sidecar_says_what_it_did(elasticsearch: str) -> None:
     with sidecar(elasticsearch, "--log-format", "json") as (process, host, port):
         for path, body in (("/news", None), ("/v1/words", b'{"text": "the harbour council"}')):
@@ -216,7 +222,7 @@ def test_a_stopped_sidecar_says_what_it_did(elasticsearch: str) -> None:
                 assert connection.getresponse().status == 200
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=PATIENCE_S)
-    last = json.loads(log.splitlines()[-1])
+    *_, last = map(json.loads, log.splitlines())
     assert re.fullmatch(
         r"stopped after \d:\d\d:\d\d: 2 requests, 0 articles, 0 requests refused, \d+ errors of .*",
         last["message"],

@@ -3,8 +3,10 @@
 import dataclasses
 import hashlib
 import json
+import numbers
 import re
 import secrets
+import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -347,8 +349,9 @@ def name_of(article_id: object, nameless: str, *, field: str = "_id") -> str:
     """Return an article's id as a string, or `nameless` if it has none; reject invalid ids."""
     if article_id is None:
         return nameless
-    if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
-        raise ArticleRejected(nameless, f"its {field} must be a non-empty string or a whole number")
+    is_id = isinstance(article_id, str | numbers.Integral | uuid.UUID) and not isinstance(article_id, bool)
+    if not is_id or article_id == "":
+        raise ArticleRejected(nameless, f"its {field} must be a non-empty string, a whole number or a UUID")
     # Python refuses to convert numbers of several thousand digits to strings.
     is_long = isinstance(article_id, int) and abs(article_id) >= 10**MAX_ID_BYTES
     name = nameless if is_long else str(article_id)

@@ -2,10 +2,12 @@
 
 import asyncio
 import inspect
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 import esdedup
@@ -73,8 +75,18 @@ def test_articles_without_an_id_are_numbered() -> None:
     assert [str(each) for each in rejected] == [
         "article 2 (id '#2'): has no field 'body', or it is null",
         "article 3: must be a mapping of fields, not str",
-        "article 5: its id in 'id' must be a non-empty string or a whole number",
+        "article 5: its id in 'id' must be a non-empty string, a whole number or a UUID",
     ]
+
+
+def test_ids_may_be_uuids_and_numbers_of_numpy() -> None:
+    own = uuid.uuid4()
+    given = [{"id": each, "text": LONG} for each in (own, np.int64(7))]
+    assert [each.id for each in esdedup.cluster(given)] == [str(own), "7"]
+    rejected: list[ArticleRejected] = []
+    actions = [{"_id": each["id"], "text": each["text"]} for each in given]
+    assert len(list(InMemoryDedup().enrich(actions, on_rejected=rejected.append))) == 2
+    assert not rejected
 
 
 def test_ids_that_a_frame_made_numbers_are_restored() -> None:

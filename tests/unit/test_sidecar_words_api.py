@@ -79,6 +79,12 @@ def test_a_body_without_a_text_is_refused(body: Any, status: int) -> None:
     assert (answer.status, answer.json["status"]) == (status, status)
 
 
+def test_fields_that_would_be_ignored_are_refused() -> None:
+    answer = ask(CLASSIC, {"text": TEXT, "title": "a", "profile": "keywords"})
+    assert answer.status == 400
+    assert answer.json["detail"] == "the body has 'profile', 'title'; it may have only 'text'"
+
+
 def test_other_types_of_bodies_are_refused() -> None:
     assert ask(CLASSIC, {"text": TEXT}, content_type="text/html").status == 415
     assert ask(CLASSIC, {"text": TEXT}, query="profile=verified").status in {400, 422}

@@ -24,7 +24,7 @@ _WORDS = {
     "forest_not_usable": translatable("Similar articles cannot be found at the moment."),
     "index_not_ready": translatable("The articles cannot be read: their index is missing, or not set up."),
     "internal_error": translatable("internal error; the server's log has the details"),
-    "invalid_request": translatable("A value in the address of this page is invalid."),
+    "invalid_request": translatable("A value in the address or the form of this page is invalid."),
     "late": translatable("The request took too long. Try again, perhaps with a narrower search."),
 }
 _TOO_DEEP = translatable("No more pages can be shown. Narrow the search, or choose another order.")

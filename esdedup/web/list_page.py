@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.errors import EsdedupError, SettingError
+from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
 from esdedup.reading.overview import Facet, Overview
 from esdedup.reading.results import Page, Row
@@ -81,8 +81,6 @@ class Visits:
 @router.get("/")
 async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()]) -> HTMLResponse:
     """Show the list."""
-    if not all(all(each.partition("/")) for each in raw.chosen):
-        raise SettingError("chosen: a chosen row must be given as INDEX/ID")
     form = raw.at_times(datetime.now(context.zone).date())
     visits = Visits.of(context.request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
     dated = form.dated(context.zone)

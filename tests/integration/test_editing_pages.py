@@ -191,6 +191,14 @@ def test_edits_distinguish_articles_with_equal_ids_by_index(pages: Pages) -> Non
         pages.form(kind="undo", number=str(len(pages.edits())))
 
 
+def test_rows_without_index_and_id_are_refused(pages: Pages) -> None:
+    for given in ({"chosen": ["a", "b"]}, {"chosen": ["/a", "b/"]}, {"chosen": ["a"], "choose": "/"}):
+        answer = pages.form(kind="merge", why="", **given)
+        assert answer.status == 400
+        assert "the form of this page is invalid" in answer.body
+        assert "a chosen row must be given as INDEX/ID" in answer.body
+
+
 @pytest.mark.parametrize("header", [HEADER, None])
 def test_users_not_named_by_the_proxy_cannot_edit(pages: Pages, header: str | None) -> None:
     one, other = pages.two()

@@ -240,16 +240,16 @@ def test_a_failing_list_cancels_its_other_requests(monkeypatch: pytest.MonkeyPat
         (
             "/",
             "page=0",
-            "address of this page is invalid",
-            "网址中有不可用的值",
+            "form of this page is invalid",
+            "表单中有不可用的值",
             "page: Input should be",
         ),
         *(
             (
                 "/",
                 f"chosen={row}",
-                "address of this page is invalid",
-                "网址中有不可用的值",
+                "form of this page is invalid",
+                "表单中有不可用的值",
                 "given as INDEX/ID",
             )
             for row in ("nonsense", "/1", "news/")

@@ -69,7 +69,7 @@ def assigned(
         profile=profile, fields=fields, use_time=False, retention=timedelta(days=30), on_rejected=_fail
     )
     if learn_first:
-        first_pass(clustering, _as_in_a_file(articles), fields)
+        first_pass(clustering.learn, _as_in_a_file(articles), fields)
     return clustering.cluster(_as_in_a_file(articles))
 
 

@@ -130,7 +130,7 @@ class Adoption(InPlace):
             execute(patient(self._client), refresh(self._index))
             for first, hits in two_passes(self._by_time, learn_first=learn_first):
                 if learn_first:
-                    first_pass(dedup, map(_article, first), self.fields)
+                    first_pass(dedup.learn, map(_article, first), self.fields)
                 self._enrich(dedup, hits, backfill=backfill, most_per_s=most_per_s, on_read=on_read)
 
     def _set_up(self, dedup: Dedup) -> None:

@@ -2,13 +2,11 @@
 
 import itertools
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
-import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import ReadArticle
 from esdedup.ingest.records import input_name
@@ -103,68 +101,6 @@ def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected]
             yield page
 
 
-class LearningSummary(pydantic.BaseModel, frozen=True):
-    """The outcome of a run: every page that was read was learned from, was already known, or failed."""
-
-    read: int
-    learned: int
-    # Pages seen before, or without words, which are not learned from.
-    known: int
-    failed: int
-    seconds: float
-
-
-class Learner(Protocol):
-    """An object that learns from texts, such as a `Dedup`."""
-
-    def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned) -> int:
-        """Learn from texts; return how many had not been seen before."""
-
-
-class Learning:
-    """One run that learns from pages without assigning them, and accounts for every page."""
-
-    def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
-        self._on_rejected = on_rejected
-        self._read = self._learned = self._known = 0
-        self._started = time.monotonic()
-
-    @property
-    def summary(self) -> LearningSummary:
-        """The numbers so far; after an error, pages that were read but not learned from count as failed."""
-        return LearningSummary(
-            read=self._read,
-            learned=self._learned,
-            known=self._known,
-            failed=self._read - self._learned - self._known,
-            seconds=round(time.monotonic() - self._started, 3),
-        )
-
-    def run(
-        self,
-        learner: Learner,
-        texts: Iterable[RawPage | ArticleRejected],
-        *,
-        on_learned: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        """Learn from texts; `on_learned` is called with the number of texts after each batch."""
-
-        def count(new: int, known: int) -> None:
-            self._learned += new
-            self._known += known
-            on_learned(new + known)
-
-        learner.learn(self._accepted(texts), on_learned=count)
-
-    def _accepted(self, texts: Iterable[RawPage | ArticleRejected]) -> Iterator[RawPage]:
-        for text in texts:
-            self._read += 1
-            if isinstance(text, ArticleRejected):
-                self._on_rejected(text)
-            else:
-                yield text
-
-
 def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPage | ArticleRejected]:
     """Yield the page of each article, or a rejection if the article has no text."""
     for article in articles:
@@ -177,10 +113,11 @@ def texts_of(articles: Iterable[ReadArticle], fields: Fields) -> Iterator[RawPag
             yield rejected.bare()
 
 
-def first_pass(learner: Learner, articles: Iterable[ReadArticle], fields: Fields) -> None:
+def first_pass(
+    learn: Callable[[Iterator[RawPage]], int], articles: Iterable[ReadArticle], fields: Fields
+) -> None:
     """Learn from articles that will be re-read to be assigned; the second pass rejects invalid articles."""
-    pages = (each for each in texts_of(articles, fields) if isinstance(each, RawPage))
-    learner.learn(pages, on_learned=lambda *_: None)
+    learn(each for each in texts_of(articles, fields) if isinstance(each, RawPage))
 
 
 def two_passes(

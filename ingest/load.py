@@ -144,7 +144,7 @@ class Load(Run):
         with self._timed():
             fields = dedup.require_ready(today)
             if learned_from:
-                first_pass(dedup, learned_from, fields)
+                first_pass(dedup.learn, learned_from, fields)
 
             def name_of(article: FileArticle) -> str:
                 now_ms = _now_ms()

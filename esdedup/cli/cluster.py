@@ -92,7 +92,7 @@ def cluster(
         )
         read = functools.partial(read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes)
         for first, articles in two_passes(read, learn_first=learn_first):
-            first_pass(clustering, first, fields)
+            first_pass(clustering.learn, first, fields)
             for article in clustering.cluster(articles):
                 written += 1
                 key = article.root or f"~{article.id}"

@@ -1,5 +1,6 @@
 """`esdedup setup`, `index` and `learn`: prepare an index, index articles, and learn boilerplate."""
 
+import collections
 import functools
 import time
 from http import HTTPStatus
@@ -16,12 +17,12 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
-from esdedup.errors import IndexNotReady, SettingError
+from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import fields_given
 from esdedup.ingest.dated_names import DatedName
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
-from esdedup.ingest.learn import Learning, check_two_passes, refuse_to_keep, texts_of, two_passes
+from esdedup.ingest.learn import check_two_passes, refuse_to_keep, texts_of, two_passes
 from esdedup.ingest.load import Load
 from esdedup.ingest.records import check_readable, total_bytes
 from esdedup.maintenance import Maintenance
@@ -128,7 +129,7 @@ def index(
         check_two_passes(files, profile)
 
     def report() -> None:
-        output.print_summary(f"into {index}", load.summary, json=json)
+        output.print_summary(f"into {index}", load.summary.model_dump(), json=json)
         if too_old := load.summary.too_old:
             say(
                 f"articles dated more than ten years ago: {too_old:,}; the time of their arrival is used "
@@ -199,23 +200,34 @@ def learn(
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     refuse_to_keep(profile)
     check_readable(files)
-    learning = Learning(on_rejected=say_rejected)
+    counts, started = collections.Counter(learned=0, known=0, failed=0), time.monotonic()
+
+    def on_rejected(rejected: ArticleRejected) -> None:
+        counts["failed"] += 1
+        say_rejected(rejected)
 
     def report() -> None:
-        output.print_summary(f"learned by {name}", learning.summary, json=json)
+        seconds = round(time.monotonic() - started, 3)
+        summary = {"read": counts.total(), **counts, "seconds": seconds}
+        output.print_summary(f"learned by {name}", summary, json=json)
 
     with server.connect() as client:
         fields, name = field_names.fields_of(client, index), forest.forest_of(client, index)
         dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
         own = execute(patient(client), Scope(fields=fields).fields_of(index))
-        with output.reported(report, index=index), dedup:
-            if files:
-                with output.file_progress("learning", total_bytes(files)) as on_bytes:
-                    articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)
-                    learning.run(dedup, texts_of(articles, own))
-            else:
-                stored = Maintenance(client, forest=name, fields=fields)
-                with output.count_progress("learning", stored.count_texts([index])) as on_learned:
-                    learning.run(dedup, stored.texts([index]), on_learned=on_learned)
-    if learning.summary.failed:
+        stored = Maintenance(client, forest=name, fields=fields)
+        if files:
+            progress = output.file_progress("learning", total_bytes(files))
+        else:
+            progress = output.count_progress("learning", stored.count_texts([index]))
+        with output.reported(report, index=index), dedup, progress as on_progress:
+
+            def on_learned(new: int, known: int) -> None:
+                counts.update(learned=new, known=known)
+                on_progress(0 if files else new + known)
+
+            articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_progress)
+            texts = texts_of(articles, own) if files else stored.texts([index])
+            dedup.learn(texts, on_rejected=on_rejected, on_learned=on_learned)
+    if counts["failed"]:
         raise typer.Exit(1)

@@ -102,7 +102,7 @@ def adopt(
 @contextlib.contextmanager
 def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> Iterator[Callable[[int], None]]:
     def report() -> None:
-        output.print_summary(f"{done} in {index}", run.summary, json=json)
+        output.print_summary(f"{done} in {index}", run.summary.model_dump(), json=json)
 
     with output.reported(report, index=index), output.count_progress(doing, run.total) as on_read:
         yield on_read

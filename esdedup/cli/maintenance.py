@@ -86,7 +86,7 @@ def expire(
             with output.count_progress("expiring", total.leaves + total.roots + total.pages) as on_progress:
                 expired = maintenance.expire(on_progress=on_progress)
     title = f"{'would be deleted' if dry_run else 'deleted'} from {name}"
-    output.print_summary(title, expired, json=json, forest=name, dry_run=dry_run)
+    output.print_summary(title, expired.model_dump(), json=json, forest=name, dry_run=dry_run)
 
 
 @command("verify", example="esdedup verify --index news --repair")

@@ -139,12 +139,12 @@ def print_answer(answer: _Answer, print_table: Callable[[_Answer], None], *, jso
         print_table(answer)
 
 
-def print_summary(title: str, counts: pydantic.BaseModel, *, json: bool, **others: object) -> None:
+def print_summary(title: str, counts: dict[str, Any], *, json: bool, **others: object) -> None:
     """Print the counts of a run under a title, or as JSON together with `others`."""
     if json:
-        print_json(others | counts.model_dump())
+        print_json(others | counts)
     else:
-        print_counts(title, counts.model_dump())
+        print_counts(title, counts)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from esdedup.ingest.cluster import ClusteredArticle
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.learn import Learning, check_two_passes, first_pass, two_passes
+from esdedup.ingest.learn import check_two_passes, first_pass, two_passes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -277,7 +277,7 @@ def clustered(*, learn_first: bool, ahead: int = 1_000) -> list[ClusteredArticle
     mine = clustering(rejected)
     found: list[ClusteredArticle] = []
     for first, articles in two_passes(read, learn_first=learn_first, ahead=ahead):
-        first_pass(mine, first, Fields())
+        first_pass(mine.learn, first, Fields())
         found += mine.cluster(articles)
     # The rejected line is reported once, although it is read twice.
     assert [str(each) for each in rejected] == ["f:71: is not JSON"]
@@ -331,7 +331,7 @@ def test_a_call_without_pages_does_not_end_a_block() -> None:
     mine = clustering([])
     list(mine.cluster(itertools.islice(read(), 20)))
     assert mine.learn([]) == 0
-    first_pass(mine, (), Fields())
+    first_pass(mine.learn, (), Fields())
     boilerplate = mine._store.boilerplate
     assert (boilerplate.last_page, last_learned_page(boilerplate)) == (20, 0)
     # A call with only known pages, such as a repeated call after an interruption, ends the block.
@@ -373,20 +373,6 @@ def test_pages_learned_first_are_not_learned_again() -> None:
     before = boilerplate.last_page
     list(mine.cluster(read()))
     assert boilerplate.last_page == before == 150
-
-
-def test_learning_counts_every_page_once() -> None:
-    rejected: list[ArticleRejected] = []
-    learning = Learning(on_rejected=rejected.append)
-    texts = [RawPage(page["text"]) for page in PAGES[:3]]
-    given: list[RawPage | ArticleRejected] = [*texts, texts[0], RawPage("!!!")]
-    given.insert(3, ArticleRejected("4", "has no text"))
-    batches: list[int] = []
-    learning.run(clustering([]), given, on_learned=batches.append)
-    summary = learning.summary
-    assert (summary.read, summary.learned, summary.known, summary.failed) == (6, 3, 2, 1)
-    assert sum(batches) == 5
-    assert [each.article for each in rejected] == ["4"]
 
 
 def test_inputs_readable_only_once_are_refused(tmp_path: Path) -> None:

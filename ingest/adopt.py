@@ -13,7 +13,7 @@ from esdedup.ingest.dates import UNSET_MS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.in_place import Hit, InPlace, block_of, place_of
+from esdedup.ingest.in_place import Hit, InPlace, block_of
 from esdedup.ingest.learn import first_pass, two_passes
 
 from esdedup.elastic.article_indices import check_names
@@ -164,7 +164,7 @@ class Adoption(InPlace):
                         continue
                     self._counts["read"] += 1
                     why = f"has a field {self.fields.dedup!r} that esdedup did not write"
-                    self._reject(place_of(hit), ArticleRejected(hit["_id"], why))
+                    self._reject(hit, ArticleRejected(hit["_id"], why))
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         """Return an article's action, with the time by which Elasticsearch sorted the article."""
@@ -326,8 +326,11 @@ class AdoptionIntoCopies(Adoption):
             docs = [dict(zip(("_index", "_id", "routing"), each, strict=True)) for each in places]
             with translated(f"read {self._index!r}", index=self._index):
                 found = patient(self._client).mget(docs=docs)["docs"]
-            copied = (self._in_copy(hit) | {"_source": hit["_source"]} for hit in self._not_done(found))
-            list(self._bulk.write(map(self._written_as, copied)))
+            copied = (
+                {"_op_type": "create", **self._in_copy(hit), "_source": hit["_source"]}
+                for hit in self._not_done(found)
+            )
+            list(self._bulk.write(copied))
 
 
 def _kept_by_copy(name: str, index: dict[str, Any]) -> dict[str, str]:

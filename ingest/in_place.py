@@ -1,6 +1,5 @@
 """Changes articles in their indices, while other programs may write to the same indices."""
 
-import collections
 import fnmatch
 import json
 import logging
@@ -11,13 +10,11 @@ from typing import Any
 
 import pydantic
 from elasticsearch import Elasticsearch
-from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.enricher import check_again
-from esdedup.ingest.load import Run, counts_of
+from esdedup.ingest.load import Run
 
 from esdedup.elastic.article_indices import refuse_closed
-from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
+from esdedup.elastic.bulk import ArticleBulk
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.mappings import refuse_forests, template_of
@@ -27,11 +24,9 @@ from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady, SettingError
 from esdedup.fields import Fields
-from esdedup.forest import Assignment
 
 Hit = dict[str, Any]
 Place = tuple[str, str, str | None]
-Decided = dict[Place, tuple[Place, dict[str, int]]]
 
 log = logging.getLogger("esdedup")
 
@@ -42,8 +37,6 @@ _TOO_WIDE = (
 )
 _HITS_AT_ONCE = 500
 _MOST_INDICES = 10_000
-# Statuses of updates whose articles were changed or deleted after they were read.
-_CHANGED_STATUSES = frozenset({404, CONFLICT})
 _SELECTS_PART = {"filter", "search_routing"}
 _BLOCKS = ("read_only", "read_only_allow_delete", "write", "metadata")
 
@@ -87,7 +80,6 @@ class InPlace(Run):
         self._index = index
         self._on_rejected = on_rejected
         self._bulk = ArticleBulk(client, index=index, only_existing=True)
-        self._under_way: collections.deque[Place] = collections.deque()
         self._failed: set[Place] = set()
 
     @property
@@ -209,38 +201,14 @@ class InPlace(Run):
         on_read: Callable[[int], None],
     ) -> None:
         """Enrich articles; skip articles that have changed since they were read."""
-        decided: Decided = {}
-        started, before = time.monotonic(), self._written
-        with self._timed():
-            for written in self._bulk.write(self._updates(dedup, hits, decided, backfill)):
-                for index in {each.index for each in written}:
-                    check_again(dedup.require_ready, index)
-                self._acknowledge(written, decided)
-                on_read(len(written))
-                if most_per_s is not None:
-                    due_s = (self._written - before) / most_per_s
-                    time.sleep(max(0.0, started + due_s - time.monotonic()))
-
-    @property
-    def _written(self) -> int:
-        return self._counts["written"] + self._counts["skipped"]
-
-    def _updates(
-        self, dedup: Dedup, hits: Iterable[Hit], decided: Decided, backfill: bool
-    ) -> Iterator[dict[str, Any]]:
-        self._under_way.clear()
-
-        def assigned(article: ArticleAction, assignment: Assignment) -> None:
-            decided[place_of(article.action)] = self._under_way.popleft(), counts_of(article, assignment)
-
-        def rejected(error: ArticleRejected) -> None:
-            while (place := self._under_way.popleft())[1] != error.article:
-                pass
-            self._reject(place, error)
-
-        actions = map(self._action, hits)
-        enriched = dedup.enrich(actions, backfill=backfill, on_rejected=rejected, on_assigned=assigned)
-        return map(self._written_as, enriched)
+        started, done = time.monotonic(), 0
+        enriched = self._enriched(dedup, map(self._action, hits), backfill=backfill)
+        actions = map(self._written_as, enriched)
+        for written in self._write(self._bulk, actions, check=dedup.require_ready):
+            on_read(len(written))
+            done += len(written)
+            if most_per_s is not None:
+                time.sleep(max(0.0, started + done / most_per_s - time.monotonic()))
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
         name = self.fields.dedup
@@ -248,23 +216,13 @@ class InPlace(Run):
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         self._counts["read"] += 1
-        self._under_way.append(place_of(hit))
+        self._under_way.append((hit["_id"], hit))
         action = {"_index": hit["_index"], "_id": hit["_id"], "routing": hit.get("_routing")}
         version = {"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}
         return action | version | {"_source": hit["_source"]}
 
-    def _acknowledge(self, written: list[Written], decided: Decided) -> None:
-        for each in written:
-            place, counts = decided.pop((each.index, each.id, each.routing))
-            if each.refusal is None:
-                self._counts.update(counts)
-            elif each.status in _CHANGED_STATUSES:
-                self._counts["skipped"] += 1
-            else:
-                self._reject(place, ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
-
-    def _reject(self, place: Place, rejected: ArticleRejected) -> None:
-        self._failed.add(place)
+    def _reject(self, source: Hit, rejected: ArticleRejected) -> None:
+        self._failed.add(place_of(source))
         self._on_rejected(rejected)
 
 
@@ -274,6 +232,6 @@ def block_of(index: dict[str, Any], *names: str) -> str | None:
     return next((name for name in names if blocks.get(name) == "true"), None)
 
 
-def place_of(found: dict[str, Any]) -> Place:
-    """Return the index, id and routing of a hit or an action: ids are unique only within a shard."""
-    return found["_index"], found["_id"], found.get("_routing", found.get("routing"))
+def place_of(hit: Hit) -> Place:
+    """Return the index, id and routing of a hit: ids are unique only within a shard."""
+    return hit["_index"], hit["_id"], hit.get("_routing")

@@ -1,7 +1,7 @@
 """Enriches and indexes the articles of files, and accounts for every article."""
 
 import collections
-import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,9 +17,12 @@ from esdedup.ingest.enricher import check_again
 from esdedup.ingest.files import FileArticle, ReadArticle
 from esdedup.ingest.learn import first_pass
 
-from esdedup.elastic.bulk import CONFLICT, ArticleBulk, Written
+from esdedup.elastic.bulk import NOTE, ArticleBulk, Written
 from esdedup.errors import ArticleRejected
 from esdedup.forest import Assignment, Kind
+
+# Statuses for an article that exists and was to be created, or that was changed or deleted after it was read.
+_UNCHANGED_STATUSES = frozenset({404, 409})
 
 
 class RunSummary(pydantic.BaseModel, frozen=True):
@@ -56,22 +59,66 @@ class Run:
     def __init__(self) -> None:
         # Counts by field of `RunSummary`.
         self._counts: collections.Counter[str] = collections.Counter()
-        self._seconds = 0.0
+        self._started_s = time.monotonic()
+        # The articles that are being enriched, in order: the id, and the source (for `_reject`).
+        self._under_way: collections.deque[tuple[str, Any]] = collections.deque()
 
     @property
     def summary(self) -> RunSummary:
         """The numbers so far; after an error, articles read but not acknowledged count as failed."""
-        counted = {name: self._counts[name] for name in RunSummary.model_fields}
-        failed = counted["read"] - counted["written"] - counted["skipped"]
-        return RunSummary.model_validate(counted | {"failed": failed, "seconds": round(self._seconds, 3)})
+        counted: dict[str, Any] = {name: self._counts[name] for name in RunSummary.model_fields}
+        counted["failed"] = counted["read"] - counted["written"] - counted["skipped"]
+        return RunSummary(**counted | {"seconds": round(time.monotonic() - self._started_s, 3)})
 
-    @contextlib.contextmanager
-    def _timed(self) -> Iterator[None]:
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self._seconds += time.monotonic() - started
+    def _reject(self, source: Any, rejected: ArticleRejected) -> None:
+        """Report that an article cannot be enriched or written."""
+        raise NotImplementedError
+
+    def _enriched(
+        self, dedup: Dedup, actions: Iterable[dict[str, Any]], *, backfill: bool
+    ) -> Iterator[dict[str, Any]]:
+        """Yield actions for `_write`; `actions` must add to `_under_way` what they yield."""
+        decided: list[dict[str, int]] = []
+        self._under_way.clear()
+        enriched = dedup.enrich(
+            actions,
+            backfill=backfill,
+            on_rejected=lambda error: self._reject(self._source_of(error.article), error),
+            on_assigned=lambda article, assignment: decided.append(counts_of(article, assignment)),
+        )
+        for action in enriched:
+            yield action | {NOTE: (self._source_of(action["_id"]), decided.pop())}
+
+    def _source_of(self, article_id: str) -> Any:
+        # If a batch fails, its other articles are neither enriched nor rejected.
+        while (found := self._under_way.popleft())[0] != article_id:
+            pass
+        return found[1]
+
+    def _write(
+        self,
+        bulk: ArticleBulk,
+        actions: Iterable[dict[str, Any]],
+        *,
+        check: Callable[[str], object] = lambda _: None,
+    ) -> Iterator[list[Written]]:
+        """Write and count articles, which have notes; yield the results of each request.
+
+        `check` is called for each index after a request.
+        """
+        for written in bulk.write(actions):
+            for index in {each.index for each in written}:
+                check_again(check, index)
+            for each in written:
+                source, counts = each.note
+                if each.refusal is None:
+                    self._counts.update(counts)
+                elif each.status in _UNCHANGED_STATUSES:
+                    self._counts["skipped"] += 1
+                else:
+                    why = f"Elasticsearch refuses it: {each.refusal}"
+                    self._reject(source, ArticleRejected(each.id, why))
+            yield written
 
 
 _KINDS = {
@@ -114,9 +161,6 @@ class Load(Run):
         self._on_rejected = on_rejected
         self._on_refused = on_refused
         self._on_cut = on_cut
-        # By id: the articles that Elasticsearch has not acknowledged, and the counts they will add.
-        self._articles: dict[str, FileArticle] = {}
-        self._decided: dict[str, dict[str, int]] = {}
 
     def run(
         self,
@@ -141,27 +185,22 @@ class Load(Run):
         names = DatedName(index)
         today = names.of(_now_ms())
         bulk = ArticleBulk(client, index=today)
-        with self._timed():
-            fields = dedup.require_ready(today)
-            if learned_from:
-                first_pass(dedup.learn, learned_from, fields)
+        fields = dedup.require_ready(today)
+        if learned_from:
+            first_pass(dedup.learn, learned_from, fields)
 
-            def name_of(article: FileArticle) -> str:
-                now_ms = _now_ms()
-                date_ms, _ = date_of(article.article, fields) if names.is_dated else (None, "")
-                return names.of(published_ms(date_ms, arrived_ms=now_ms, backfill=backfill) or now_ms)
+        def name_of(article: FileArticle) -> str:
+            now_ms = _now_ms()
+            date_ms, _ = date_of(article.article, fields) if names.is_dated else (None, "")
+            return names.of(published_ms(date_ms, arrived_ms=now_ms, backfill=backfill) or now_ms)
 
-            for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
-                actions = dedup.enrich(
-                    self._actions(batch, name_of, operation="create" if create else "index"),
-                    backfill=backfill,
-                    on_rejected=self._reject_by_id,
-                    on_assigned=self._assigned,
-                )
-                for written in bulk.write(actions):
-                    for name in {each.index for each in written}:
-                        check_again(dedup.require_ready, name)
-                    self._acknowledge(written)
+        for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
+            read = self._actions(batch, name_of, operation="create" if create else "index")
+            actions = self._enriched(dedup, read, backfill=backfill)
+            for each in itertools.chain.from_iterable(self._write(bulk, actions, check=dedup.require_ready)):
+                article, counts = each.note
+                if each.refusal is None and counts["cut"]:
+                    self._on_cut(article.name)
 
     def _actions(
         self, batch: Iterable[ReadArticle], index_of: Callable[[FileArticle], str], *, operation: str
@@ -171,7 +210,7 @@ class Load(Run):
             if isinstance(article, ArticleRejected):
                 self._on_rejected(article)
                 continue
-            self._articles[article.id] = article
+            self._under_way.append((article.id, article))
             yield {
                 "_op_type": operation,
                 "_index": index_of(article),
@@ -179,28 +218,9 @@ class Load(Run):
                 "_source": article.article,
             }
 
-    def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
-        self._decided[article.name] = counts_of(article, assignment)
-
-    def _acknowledge(self, written: list[Written]) -> None:
-        for each in written:
-            counts = self._decided.pop(each.id)
-            if each.status == CONFLICT:
-                self._counts["skipped"] += 1
-                del self._articles[each.id]
-                continue
-            if each.refusal is not None:
-                self._reject_by_id(ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
-                continue
-            article = self._articles.pop(each.id)
-            self._counts.update(counts)
-            if counts["cut"]:
-                self._on_cut(article.name)
-
-    def _reject_by_id(self, rejected: ArticleRejected) -> None:
-        article = self._articles.pop(rejected.article)
-        self._on_rejected(ArticleRejected(article.name, rejected.reason))
-        self._on_refused(article)
+    def _reject(self, source: FileArticle, rejected: ArticleRejected) -> None:
+        self._on_rejected(ArticleRejected(source.name, rejected.reason))
+        self._on_refused(source)
 
 
 def _now_ms() -> int:

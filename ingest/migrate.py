@@ -17,6 +17,7 @@ from esdedup.ingest.enricher import log_rejected
 from esdedup.ingest.in_place import Hit, InPlace, Place, place_of
 
 from esdedup.elastic.article_indices import Articles
+from esdedup.elastic.bulk import NOTE
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.index import ForestIndex
@@ -105,9 +106,7 @@ class Migration(InPlace):
         self._prepared = set(mappings)
         self.found = self._look(mappings, set_up=mappings)
         self.templates = self._templates(indices)
-        # By place: the source of each article that is being enriched; and each article's last content hash
-        # and time that differed from the values in its new object.
-        self._read: dict[Place, dict[str, Any]] = {}
+        # By place: each article's last content hash and time that differed from the values in its new object.
         self._differing: dict[Place, list[Any]] = {}
 
     @property
@@ -249,9 +248,7 @@ class Migration(InPlace):
 
     def _action(self, hit: Hit) -> dict[str, Any]:
         """Return an article's action, dated with the forest's time when the article arrived."""
-        source = hit["_source"]
-        self._read[place_of(hit)] = source
-        seen = value_of(source, f"{self._current.dedup}.seen")
+        seen = value_of(hit["_source"], f"{self._current.dedup}.seen")
         return super()._action(hit) | ({} if seen is None else {KNOWN_MS: seen})
 
     def _written_as(self, action: dict[str, Any]) -> dict[str, Any]:
@@ -259,12 +256,13 @@ class Migration(InPlace):
 
         The new object replaces an earlier one and keeps the article's time of publication.
         """
-        source, name = self._read.pop(place_of(action)), self.fields.dedup
-        published = value_of(source, self._current.published)
+        (hit, _), name = action[NOTE], self.fields.dedup
+        article = hit["_source"]
+        published = value_of(article, self._current.published)
         added = dict.fromkeys(OPTIONAL) | action["_source"][name] | {"published": published}
-        if not any(key.startswith(f"{name}.") for key in source):
+        if not any(key.startswith(f"{name}.") for key in article):
             return super()._written_as(action | {"_source": {name: added}})
-        whole = action | {"_op_type": "index", "_source": source}
+        whole = action | {"_op_type": "index", "_source": article}
         return with_addition(whole, Addition({"source": added}), (name,))
 
 

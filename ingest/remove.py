@@ -10,9 +10,10 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import Addition, with_addition
 from esdedup.ingest.adopt import VECTOR
 from esdedup.ingest.enricher import log_rejected
-from esdedup.ingest.in_place import Decided, Hit, InPlace, place_of
+from esdedup.ingest.in_place import Hit, InPlace
 
 from esdedup.elastic.article_indices import Articles
+from esdedup.elastic.bulk import NOTE
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.meta import REBUILT_SUFFIX
@@ -129,21 +130,16 @@ class Removal(InPlace):
                 client.indices.put_mapping(index=name, meta=meta)
 
     def _take_out(self, on_read: Callable[[int], None]) -> None:
-        decided: Decided = {}
-
         def without_objects(hit: Hit) -> dict[str, Any]:
-            decided[place_of(hit)] = place_of(hit), {"written": 1}
             # The index's default pipeline has processed the article before.
-            action = self._action(hit) | {"pipeline": "_none"}
+            action = self._action(hit) | {"pipeline": "_none", NOTE: (hit, {"written": 1})}
             self._under_way.clear()
             return with_addition(action, Addition({"source": None}), self._objects)
 
         execute(patient(self._client), refresh(self._index))
         hits = self._hits(self._to_do, {f"{self._objects[0]}.seq": {"order": "asc", "unmapped_type": "long"}})
-        with self._timed():
-            for written in self._bulk.write(map(without_objects, hits)):
-                self._acknowledge(written, decided)
-                on_read(len(written))
+        for written in self._write(self._bulk, map(without_objects, hits)):
+            on_read(len(written))
 
     def _forests_of(self, name: str, mapping: dict[str, Any]) -> set[str | None]:
         used, following = meta_of(mapping).get("forest"), next_object(mapping)

@@ -30,8 +30,8 @@ _MAX_REFUSALS = 10
 _LARGE_BYTES = 1_000_000
 _MAX_REFUSALS_OF_LARGE = 5
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
-CONFLICT = 409
-"""The status if an article to be created already exists, or an article to be updated has changed."""
+NOTE = "_note"
+"""The key in an action for a value that is not sent, but returned with the article's result."""
 # After one of these statuses, no article can be written.
 _HOPELESS_STATUSES = frozenset({401, 403, 404})
 _TARGET = ("_index", "_id", "routing", "if_seq_no", "if_primary_term", "pipeline")
@@ -102,7 +102,7 @@ class Written:
 
     index: str
     id: str
-    routing: str | None = None
+    note: Any
     # The reason and status of Elasticsearch's refusal; None if the article is stored.
     refusal: str | None = None
     status: int | None = None
@@ -213,7 +213,7 @@ class ArticleBulk:
         operation = {action.get("_op_type", "index"): target}
         with translated(self._task, index=self._index):
             line, source = map(self._serializer.dumps, (operation, action["_source"]))
-        written = {"index": action["_index"], "id": action["_id"], "routing": action.get("routing")}
+        written = {"index": action["_index"], "id": action["_id"], "note": action.get(NOTE)}
         return _Article(target=written, lines=(line, source))
 
 

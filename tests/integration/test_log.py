@@ -2,13 +2,14 @@
 
 import base64
 import logging
+from http import HTTPStatus
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestFull, ForestMismatch, Maintenance
-from esdedup.elastic.bulk import CONFLICT, Result, send_bulk
+from esdedup.elastic.bulk import Result, send_bulk
 from esdedup.elastic.forest import writer
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.log import EVERY_LOG
@@ -74,7 +75,7 @@ def test_a_late_copy_of_a_write_changes_nothing(
         arrive(store, range(1, 2))
         found = nodes(es, forest)
         late = send_bulk(client, operations, **options | {"is_settled": lambda _: True})
-        assert {each["status"] for each in late} == {CONFLICT}
+        assert {each["status"] for each in late} == {HTTPStatus.CONFLICT}
         assert nodes(es, forest) == found
         assert len(found) == 2
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.ingest.actions import BulkAction
@@ -65,7 +65,7 @@ def _as_dedup(
     return as_dedup  # type: ignore[return-value] # `client` may also be passed by keyword
 
 
-class AsyncDedup:
+class AsyncDedup(contextlib.AbstractAsyncContextManager["AsyncDedup"]):
     """Does what `Dedup` does, without blocking the event loop.
 
     Threads read and write the forest with a separate, blocking client, which uses the servers and
@@ -143,9 +143,6 @@ class AsyncDedup:
         self, job: Callable[_Params, _Result], *args: _Params.args, **options: _Params.kwargs
     ) -> _Result:
         return await asyncio.wrap_future(self._threads.submit(job, *args, **options))
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

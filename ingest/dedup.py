@@ -376,7 +376,7 @@ class Dedup(Closing):
         self, *, backfill: bool, on_rejected: OnRejected | None, on_assigned: OnAssigned | None
     ) -> Enricher:
         return Enricher(
-            self._owner.assign,
+            assign=self._owner.assign,
             fields=self._fields,
             check_process=self._check_process,
             check_index=self._check_index,

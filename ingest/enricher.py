@@ -1,5 +1,6 @@
 """Enriches bulk actions in batches: articles are fingerprinted, then assigned by the forest."""
 
+import dataclasses
 import functools
 import logging
 import os
@@ -29,42 +30,30 @@ _Outcome = ArticleAction | dict[str, Any] | Exception
 article, or the failure that aborts the run."""
 
 
+@dataclasses.dataclass(kw_only=True)
 class Enricher:
-    """One call of `Dedup.enrich`: adds the dedup object to the articles in bulk actions, a batch at a time.
+    """One call of `Dedup.enrich`: adds the dedup object to articles in bulk actions, a batch at a time."""
 
-    `assign` assigns articles, and returns once the assignments are durable. `check_process` raises an error
-    in a forked process. `max_text_length` comes from the profile.
+    # Assigns articles, and returns once the assignments are durable.
+    assign: Callable[[Sequence[ArticleAction]], None]
+    # The names of the fields if an action names no index.
+    fields: Fields | None
+    # Raises an error in a forked process.
+    check_process: Callable[[], None]
+    # Called for each index of a batch, and for all indices again at the end: a bulk request recreates an
+    # index that was deleted during the run, but without its mapping.
+    check_index: Callable[[str], WritableIndex]
+    batch_size: int
+    # From the profile.
+    max_text_length: int
+    # For these, see `Dedup.enrich`.
+    backfill: bool = False
+    on_rejected: OnRejected | None = None
+    on_assigned: OnAssigned | None = None
 
-    `check_index` is called for each index of a batch, and for all indices again at the end: a bulk request
-    recreates an index that was deleted during the run, but without its mapping. For the other parameters, see
-    `Dedup.enrich`.
-    """
-
-    def __init__(
-        self,
-        assign: Callable[[Sequence[ArticleAction]], None],
-        *,
-        fields: Fields | None,
-        check_process: Callable[[], None],
-        check_index: Callable[[str], WritableIndex],
-        batch_size: int,
-        max_text_length: int,
-        backfill: bool = False,
-        on_rejected: OnRejected | None = None,
-        on_assigned: OnAssigned | None = None,
-    ) -> None:
-        self.batch_size = batch_size
-        self._assign = assign
-        self._unnamed_index = WritableIndex(fields=fields or Fields())
-        self.check_process = check_process
-        self._check_index = check_index
-        self._max_text_length = max_text_length
-        self._backfill = backfill
-        self._on_rejected = on_rejected or log_rejected
-        self._on_assigned = on_assigned or self._log_cut
-        self._failure: Exception | None = None
-        self._position = 0
-        self._names: set[str] = set()
+    _failure: Exception | None = dataclasses.field(default=None, init=False)
+    _position: int = dataclasses.field(default=0, init=False)
+    _names: set[str] = dataclasses.field(default_factory=set, init=False)
 
     def enrich(
         self, actions: Iterable[BulkAction], *, flush_interval_s: float | None = None
@@ -104,7 +93,7 @@ class Enricher:
             articles = [each for each in read if isinstance(each, ArticleAction)]
             # After a failure, assign nothing more, because later articles must not overtake earlier ones.
             if articles and self._failure is None:
-                self._assign(articles)
+                self.assign(articles)
         except Exception as error:  # raised by `results`, after it has reported the rejections
             self._failure = error
         if self._failure is None:
@@ -119,12 +108,12 @@ class Enricher:
         for outcome in outcomes:
             action = outcome.enriched() if isinstance(outcome, ArticleAction) else outcome
             if isinstance(action, ArticleRejected):
-                self._on_rejected(action)
+                (self.on_rejected or log_rejected)(action)
                 continue
             if isinstance(action, Exception):
                 raise action
             if isinstance(outcome, ArticleAction):
-                self._on_assigned(outcome, outcome.assignment)
+                (self.on_assigned or self._log_cut)(outcome, outcome.assignment)
             yield action
             if os.getpid() != process:
                 self.check_process()
@@ -134,17 +123,18 @@ class Enricher:
     def end(self) -> None:
         """Check the indices again, because the last batch has been yielded and may be partly written."""
         for name in sorted(self._names):
-            check_again(self._check_index, name)
+            check_again(self.check_index, name)
 
     def _read(self, batch: list[BulkAction]) -> Iterator[_Outcome]:
-        named_index, now_ms = functools.cache(self._check_index), int(time.time() * 1000)
+        named_index, now_ms = functools.cache(self.check_index), int(time.time() * 1000)
+        unnamed_index = WritableIndex(fields=self.fields or Fields())
         for given in batch:
             self._position += 1
             name = index_of(given)
-            index = self._unnamed_index if name is None else named_index(name)
+            index = unnamed_index if name is None else named_index(name)
             try:
                 yield read_action(
-                    given, index, position=self._position, now_ms=now_ms, backfill=self._backfill
+                    given, index, position=self._position, now_ms=now_ms, backfill=self.backfill
                 )
             except ArticleRejected as error:
                 yield error.bare()
@@ -152,7 +142,7 @@ class Enricher:
     def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
         if article.is_cut:
             cut = "%s: only the first %s characters of its text are fingerprinted"
-            log.warning(cut, article.name, f"{self._max_text_length:,}")
+            log.warning(cut, article.name, f"{self.max_text_length:,}")
 
 
 def log_rejected(rejected: ArticleRejected) -> None:

@@ -121,20 +121,12 @@ class Run:
             yield written
 
 
-_KINDS = {
-    Kind.NEW_ROOT: "new_roots",
-    Kind.JOINED: "joined",
-    Kind.KNOWN: "known",
-    Kind.WITHOUT_FINGERPRINT: "without_fingerprint",
-}
-
-
 def counts_of(article: ArticleAction, assignment: Assignment) -> dict[str, int]:
     """Return the amounts that an article adds to the fields of `RunSummary` once it is written."""
     dated_ms, believed_from_ms = article.dated_ms, assignment.time_ms - MAX_AGE_MS
     return {
         "written": 1,
-        _KINDS[assignment.kind]: 1,
+        "new_roots" if assignment.kind is Kind.NEW_ROOT else assignment.kind.value: 1,
         "cut": article.is_cut,
         "with_boilerplate": article.boilerplate_letters > 0,
         "boilerplate_letters": article.boilerplate_letters,

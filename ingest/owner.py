@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import math
 import os
 import threading
 import time
@@ -153,10 +154,9 @@ class Owner(Closing):
         # For each index whose articles were assigned, whether the index has been claimed (see `_claim`).
         self._claimed: dict[str, bool] = {}
         self._is_new = False
-        self._expiry: ExpirySchedule | None = None
-        if (every_s := settings.expire_every_s) is not None:
-            first_after_s = 0.0 if expires_at_once else every_s
-            self._expiry = ExpirySchedule(self._expiring, every_s=every_s, first_after_s=first_after_s)
+        every_s = settings.expire_every_s or math.inf
+        first_after_s = 0.0 if expires_at_once else every_s
+        self._expiry = ExpirySchedule(self._expiring, every_s=every_s, first_after_s=first_after_s)
         # Reentrant, because a signal handler may call `close`.
         self._lock = threading.RLock()
 
@@ -251,13 +251,12 @@ class Owner(Closing):
         """Delete some expired nodes if a deletion is due; return the numbers deleted so far."""
         with self._locked():
             # Another thread may have closed this owner.
-            return self._expiry.step() if self._expiry and self.is_open else None
+            return self._expiry.step() if self.is_open else None
 
     def close(self) -> None:
         """Release the forest if it is open."""
         with self._lock:
-            if self._expiry:
-                self._expiry.abandon()
+            self._expiry.abandon()
             store, self._store = self._store, None
             if store is not None:
                 self._claim(self._claimed, store)
@@ -299,8 +298,7 @@ class Owner(Closing):
         if self._store is None or self._store.writer.lease.is_lost:
             # Reset store and edits first: opening may fail, and a new forest may have other edits.
             self._store, self._edits = None, Edits()
-            if self._expiry:
-                self._expiry.abandon()
+            self._expiry.abandon()
             settings = self._settings
             self._store = ElasticStore(
                 self._client,

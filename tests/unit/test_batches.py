@@ -249,7 +249,7 @@ def enriched(
 ) -> Iterator[dict[str, Any]]:
     on_rejected = (list[ArticleRejected]() if rejected is None else rejected).append
     enricher = Enricher(
-        forest.assign,
+        assign=forest.assign,
         fields=None,
         check_process=lambda: None,
         check_index=lambda _: WritableIndex(fields=Fields()),

@@ -153,7 +153,7 @@ def enriched(forest: InMemory | RemoteOwner) -> tuple[list[dict[str, Any]], list
     rejected: list[ArticleRejected] = []
     assigned: list[str] = []
     enricher = Enricher(
-        forest.assign,
+        assign=forest.assign,
         fields=None,
         check_process=lambda: None,
         check_index=lambda name: WritableIndex(fields=Fields(), name=name),

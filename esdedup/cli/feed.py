@@ -104,11 +104,9 @@ def index(
     flush_interval_s: Annotated[float, typer.Option("--flush-interval", min=0.1, max=3_600)] = 5.0,
     refused: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     json: options.Json = False,
-    forest: options.FedForest,
-    fingerprinting: options.Fingerprinting,
+    feeding: options.Feeding,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
-    server: options.Server,
 ) -> None:
     """Index articles, each with its fingerprint and the root of its cluster.
 
@@ -123,7 +121,7 @@ def index(
         refused: A new file for articles that are not indexed, for example because Elasticsearch refuses them.
             Pass it to `esdedup index` when the cause is fixed.
     """
-    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
+    profile = feeding.read_profile()
     check_readable(files)
     if learn_first:
         check_two_passes(files, profile)
@@ -140,10 +138,10 @@ def index(
 
     names = DatedName(index)
     today = names.of(int(time.time() * 1000))
-    with server.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
+    with feeding.connect() as client, refused_file(refused, id_field=id_field) as on_refused:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_refused=on_refused)
-        fields, name = field_names.fields_of(client, today), forest.forest_of(client, today)
-        dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
+        fields, name = field_names.fields_of(client, today), feeding.forest_of(client, today)
+        dedup = feeding.dedup(client, forest=name, fields=fields)
         try:
             fields = dedup.require_ready(today)
         except IndexNotReady as error:
@@ -181,11 +179,9 @@ def learn(
     *,
     index: options.Index,
     json: options.Json = False,
-    forest: options.FedForest,
-    fingerprinting: options.Fingerprinting,
+    feeding: options.Feeding,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
-    server: options.Server,
 ) -> None:
     """Let a forest learn boilerplate from files or from an index, without assigning roots.
 
@@ -197,8 +193,7 @@ def learn(
         files: As for `esdedup index`. Default: the latest 100,000 articles of the index, alias or pattern;
             boilerplate learned from much older articles would be forgotten again.
     """
-    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
-    refuse_to_keep(profile)
+    refuse_to_keep(feeding.read_profile())
     check_readable(files)
     counts, started = collections.Counter(learned=0, known=0, failed=0), time.monotonic()
 
@@ -211,9 +206,9 @@ def learn(
         summary = {"read": counts.total(), **counts, "seconds": seconds}
         output.print_summary(f"learned by {name}", summary, json=json)
 
-    with server.connect() as client:
-        fields, name = field_names.fields_of(client, index), forest.forest_of(client, index)
-        dedup = forest.dedup(client, profile, forest=name, overrides=overrides, fields=fields)
+    with feeding.connect() as client:
+        fields, name = field_names.fields_of(client, index), feeding.forest_of(client, index)
+        dedup = feeding.dedup(client, forest=name, fields=fields)
         own = execute(patient(client), Scope(fields=fields).fields_of(index))
         stored = Maintenance(client, forest=name, fields=fields)
         if files:

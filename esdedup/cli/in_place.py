@@ -37,10 +37,8 @@ def adopt(
         typer.Option(envvar="ESDEDUP_SIDECAR_TOKEN", help="Sidecar token; better set in the environment."),
     ] = None,
     json: options.Json = False,
-    forest: options.FedForest,
-    fingerprinting: options.Fingerprinting,
+    feeding: options.Feeding,
     field_names: options.FieldNames,
-    server: options.Server,
 ) -> None:
     """Give fingerprints and roots to articles that are already indexed, in place.
 
@@ -56,10 +54,10 @@ def adopt(
         sidecar: Address of a sidecar that owns the forest and keeps accepting articles. The sidecar uses the
             current time, so all adopted articles are recorded as seen today.
     """
-    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
+    profile = feeding.read_profile()
     if learn_first:
         refuse_to_keep(profile)
-    with server.connect() as client:
+    with feeding.connect() as client:
         fields = field_names.fields_of(client, index)
         kind = Adoption if into is None else functools.partial(AdoptionIntoCopies, suffix=into)
         adoption = kind(client, index, fields=fields, on_rejected=say_rejected)
@@ -75,15 +73,13 @@ def adopt(
                 output.show(f"of the latest {latest:,} articles without a root, {repeated:,} are repeats")
                 output.print_counts("estimated", estimated)
             return
-        dedup = forest.dedup(
+        dedup = feeding.dedup(
             client,
-            profile,
-            forest=forest.forest_of(client, index),
-            overrides=overrides,
+            forest=feeding.forest_of(client, index),
             fields=adoption.fields,
             sidecar=sidecar,
             sidecar_token=sidecar_token,
-            sidecar_ca_certs=server.ca_certs if sidecar is not None else None,
+            sidecar_ca_certs=feeding.ca_certs if sidecar is not None else None,
         )
         with _reported("adopted", "adopting", adoption, index, json) as on_read, dedup:
             adoption.run(
@@ -138,9 +134,7 @@ def migrate(
     drop_edits: Annotated[bool, typer.Option("--drop-edits")] = False,
     most_per_s: Annotated[float | None, typer.Option("--rate", min=0.1)] = None,
     json: options.Json = False,
-    forest: options.FedForest,
-    fingerprinting: options.Fingerprinting,
-    server: options.Server,
+    feeding: options.Feeding,
 ) -> None:
     """Give articles the roots of another forest, with another profile or in this version's format.
 
@@ -155,23 +149,16 @@ def migrate(
         drop_edits: Swap even if editors' changes in --forest will be lost.
         most_per_s: Maximum number of articles per second.
     """
-    profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
-    with server.connect() as client:
-        migration = Migration(client, index, forest=forest.forest, to=to, on_rejected=say_rejected)
-        dedup = forest.dedup(
-            client,
-            profile,
-            overrides=overrides,
-            fields=migration.fields,
-            forest=to,
-            retention=forest.retention or migration.retention,
-            wait_s=0.0,
-        )
+    feeding.read_profile()
+    with feeding.connect() as client:
+        migration = Migration(client, index, forest=feeding.forest, to=to, on_rejected=say_rejected)
+        retention = feeding.retention or migration.retention
+        dedup = feeding.dedup(client, fields=migration.fields, forest=to, retention=retention, wait_s=0.0)
         with _reported("migrated", "migrating", migration, index, json) as on_read, dedup:
             migration.run(dedup, most_per_s=most_per_s, on_read=on_read)
             old = migration.forest
             if swap:
-                migration.swap(dedup, wait_s=forest.wait_s, drop_edits=drop_edits, on_read=on_read)
+                migration.swap(dedup, wait_s=feeding.wait_s, drop_edits=drop_edits, on_read=on_read)
                 say(f"{index} now belongs to {to}: feed it with that forest, no longer with {old}")
             else:
                 say(f"readers see no change yet: stop feeding {old}, and run this again with --swap")

@@ -191,15 +191,16 @@ class NewForest(WritableForest):
         return None if self.retention_days is None else timedelta(days=self.retention_days)
 
 
-class FedForest(settings.Threads, NewForest):
-    """Options for a forest to feed articles to."""
+class Feeding(Server, Fingerprinting, settings.Threads, NewForest):
+    """Options for feeding articles to a forest."""
 
-    def dedup(self, client: "Elasticsearch", profile: "Profile", **others: Any) -> "Dedup":
+    def dedup(self, client: "Elasticsearch", **others: Any) -> "Dedup":
         """Return a `Dedup` that feeds the forest; `others` are further arguments of `Dedup`."""
         from esdedup.ingest.dedup import Dedup
 
         names = ("retention", "change_retention", "lookup", "forest_shards", "wait_s", "workers")
-        return Dedup(client, **{name: getattr(self, name) for name in names} | {"profile": profile} | others)
+        given = {name: getattr(self, name) for name in names} | {"overrides": self.overrides()}
+        return Dedup(client, **given | {"profile": self.fingerprint_profile} | others)
 
 
 class PageOptions(SettingGroup):

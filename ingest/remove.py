@@ -47,6 +47,8 @@ class Removal(InPlace):
     edits: int = 0
     # The other indices that use the forest. If there are any, it is kept.
     forest_users: tuple[str, ...] = ()
+    # The indices that may use the default forest: they have recorded none, but their articles have roots.
+    unrecorded_users: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -145,6 +147,7 @@ class Removal(InPlace):
         used, following = meta_of(mapping).get("forest"), next_object(mapping)
         if used is None and Articles(self._client).have_roots(name, saved_fields(mapping) or Fields()):
             used = DEFAULT_FOREST
+            self.unrecorded_users += (name,)
         return {used, following.forest if following else None}
 
     def _cleared_templates(self, own: _Indices, others: _Indices) -> list[_Template]:

@@ -185,6 +185,8 @@ def remove(
     """
     with server.connect() as client:
         removal = Removal(client, index, on_rejected=say_rejected)
+        for each in set(removal.unrecorded_users).intersection(removal.forest_users):
+            say(f"{each} records no forest, but its articles have roots: {removal.forest} is kept for it")
         if not yes:
             articles = {each.index: each.without_root for each in removal.found}
             facts: dict[str, Any] = {"forest": removal.forest, "edits": removal.edits}

@@ -299,17 +299,16 @@ class ArticleAudit:
 
     def _invalid(self, record: Record) -> Violation:
         if record.several:
-            detail = f"several values in {', '.join(record.several)}; index it again"
+            detail = f"several values in {', '.join(record.several)}"
         elif record.root.startswith(LONE) and record.fingerprint is not None:
             detail = f"its root {record.root} is for a text without a fingerprint, but the article has one"
             cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", *NO_LINKS))
             remedy = Remedy(change=(record, cleared))
             return repairable(ViolationKind.INVALID_RECORD, record.id, detail, remedy)
         else:
-            detail = (
-                f"fingerprint {record.fingerprint!r}, signature of {self._signed(record)}, page "
-                f"{record.content_hash!r}, root {record.root!r}, seq {record.seq}; index it again"
-            )
+            detail = f"fingerprint {record.fingerprint!r}, signature of {self._signed(record)}, "
+            detail += f"page {record.content_hash!r}, root {record.root!r}, seq {record.seq}"
+        detail += "; index it again"
         return Violation(kind=ViolationKind.INVALID_RECORD, subject=record.id, detail=detail)
 
 

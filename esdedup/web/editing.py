@@ -23,7 +23,7 @@ from esdedup.serving.refusals import Refused
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.comparison import article_at
 from esdedup.web.context import NOTICE_FIELDS, Context, ContextDep
-from esdedup.web.form import rows_once, submitted_form
+from esdedup.web.form import submitted_form
 from esdedup.web.rendering import render
 
 _MOST_SHOWN = 200
@@ -98,7 +98,7 @@ async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
 async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectResponse:
     """Make the edit that a form requests, and redirect to the page with the form, which then reports it."""
     sent = await submitted_form(context.request)
-    given, chosen = dict(sent), rows_once([value for name, value in sent if name == "chosen"])
+    given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
     if "choose" in given:
         # Another page of the list keeps the chosen rows in its address.
         return _redirect(context, given["choose"], [("chosen", each) for each in chosen])
@@ -109,6 +109,8 @@ async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectRes
         # The list's form names the chosen rows.
         if len(chosen) < 2:
             raise SettingError("choose at least two rows")
+        if not all(all(each.partition("/")) for each in chosen):
+            raise SettingError("chosen: a chosen row must be given as INDEX/ID")
         places = (dict(zip(("index", "id"), each.split("/", 1), strict=True)) for each in chosen)
         request["to"], *request["ids"] = places
     else:

@@ -80,13 +80,6 @@ def _each_once(given: list[str]) -> list[str]:
     return list(dict.fromkeys(given))
 
 
-def rows_once(given: list[str]) -> list[str]:
-    """Return the distinct rows that were chosen; raise `SettingError` unless each is ``INDEX/ID``."""
-    if not all(all(each.partition("/")) for each in given):
-        raise SettingError("a chosen row must be given as INDEX/ID")
-    return _each_once(given)
-
-
 class Form(ParameterModel):
     """The parameters of a list."""
 
@@ -226,7 +219,7 @@ class SubmittedForm(PageForm):
 
     since_time: _TimeOfDay = ""
     until_time: _TimeOfDay = ""
-    chosen: Annotated[list[str], AfterValidator(rows_once), Field(max_length=MAX_CHOSEN)] = []
+    chosen: Annotated[list[str], AfterValidator(_each_once), Field(max_length=MAX_CHOSEN)] = []
     """The articles of rows that an editor has chosen to merge, on this page or on others."""
 
     def at_times(self, today: date) -> "SubmittedForm":

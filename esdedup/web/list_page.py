@@ -8,17 +8,17 @@ import asyncio
 import dataclasses
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.errors import EsdedupError
+from esdedup.errors import SettingError
 from esdedup.messages import translatable
 from esdedup.reading.overview import Facet, Overview
-from esdedup.reading.results import Page, Row
+from esdedup.reading.results import Row
 from esdedup.reading.scope import is_language
 from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.context import Context, ContextDep
@@ -81,6 +81,8 @@ class Visits:
 @router.get("/")
 async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()]) -> HTMLResponse:
     """Show the list."""
+    if not all(all(each.partition("/")) for each in raw.chosen):
+        raise SettingError("chosen: a chosen row must be given as INDEX/ID")
     form = raw.at_times(datetime.now(context.zone).date())
     visits = Visits.of(context.request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
     dated = form.dated(context.zone)
@@ -89,7 +91,14 @@ async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()])
         options["arrived_since"] = visits.before.isoformat()
     if context.thumbnail_field is not None:
         options["source_includes"] = [context.thumbnail_field]
-    page, overview = await _read(context, dated, options)
+    page, overview, chosen, names, notice = await asyncio.gather(
+        context.reader.list(context.index, **options),
+        context.reader.overview(context.index, **dated.search(context), size=_VALUES_OF_A_FACET),
+        _rows_at(context, form.chosen),
+        context.names(),
+        context.notice(),
+    )
+    shown = set(map(place, page.rows))
     language = language_of(context)
     answer = render(
         "list.html",
@@ -107,9 +116,9 @@ async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()])
         histogram=histogram(overview.timeline, form, language),
         narrowings=narrowings(form, language),
         last_visit=visits.before,
-        chosen_elsewhere=await _rows_at(context, {*form.chosen} - {place(row) for row in page.rows}),
-        names=await context.names(),
-        notice=await context.notice(),
+        chosen_elsewhere=[row for row in chosen if place(row) not in shown],
+        names=names,
+        notice=notice,
         curve=curve,
         curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
     )
@@ -117,28 +126,13 @@ async def list_page(context: ContextDep, raw: Annotated[SubmittedForm, Query()])
     return answer
 
 
-async def _rows_at(context: Context, places: set[str]) -> tuple[Row, ...]:
+async def _rows_at(context: Context, places: list[str]) -> tuple[Row, ...]:
     """Return the articles at these places that still exist."""
     if not places:
         return ()
     query = {"ids": {"values": [each.partition("/")[2] for each in places]}}
     found = await context.reader.list(context.index, query=query, dedup=False, size=MAX_SIZE)
     return tuple(row for row in found.rows if place(row) in places)
-
-
-async def _read(context: Context, form: PageForm, options: dict[str, Any]) -> tuple[Page, Overview]:
-    """Read the rows and the overview concurrently; if one request fails, cancel the other."""
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            page = tasks.create_task(context.reader.list(context.index, **options))
-            overview = tasks.create_task(
-                context.reader.overview(context.index, **form.search(context), size=_VALUES_OF_A_FACET)
-            )
-    except* EsdedupError as failed:
-        error = failed.exceptions[0]
-    else:
-        return page.result(), overview.result()
-    raise error
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

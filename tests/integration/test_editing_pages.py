@@ -192,8 +192,8 @@ def test_edits_distinguish_articles_with_equal_ids_by_index(pages: Pages) -> Non
 
 
 def test_rows_without_index_and_id_are_refused(pages: Pages) -> None:
-    for given in ({"chosen": ["a", "b"]}, {"chosen": ["/a", "b/"]}, {"chosen": ["a"], "choose": "/"}):
-        answer = pages.form(kind="merge", why="", **given)
+    for chosen in (["a", "b"], ["/a", "b/"]):
+        answer = pages.form(kind="merge", why="", chosen=chosen)
         assert answer.status == 400
         assert "the form of this page is invalid" in answer.body
         assert "a chosen row must be given as INDEX/ID" in answer.body

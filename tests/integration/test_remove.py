@@ -138,6 +138,25 @@ def test_a_forest_of_other_indices_is_kept_and_fed(
     assert removal.summary.written == 61
 
 
+def test_an_index_that_records_no_forest_is_named(
+    es: Elasticsearch,
+    elasticsearch_url: str,
+    index_name: Names,
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (alias, forest), copy, own = adopted(es, index_name, 9), index_name("copy"), index_name("own")
+    copied = [{"_index": copy, "_source": hit["_source"]} for hit in helpers.scan(es, index=alias)]
+    helpers.bulk(es, copied, refresh=True)
+    es.index(index=own, document={"dedup": {"root": "the user's own", "rank": 1}}, refresh=True)
+    run, said = run_in(tmp_path, elasticsearch_url), f"{copy} records no forest, but its articles have roots"
+    assert (Removal(es, alias).forest_users, said in run("remove", alias).err) == ((), False)
+    monkeypatch.setattr("esdedup.ingest.remove.DEFAULT_FOREST", forest)
+    users = Removal(es, alias).forest_users
+    assert (copy in users, own in users) == (True, False)
+    assert f"{said}: {forest} is kept for it" in run("remove", alias).err
+
+
 def test_the_index_of_an_interrupted_rebuild_is_deleted(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Any
 ) -> None:

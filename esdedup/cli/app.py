@@ -135,7 +135,7 @@ def main() -> NoReturn:
         _exit_codes[0] = code
     elif _exit_codes:
         say_last_words()
-        code = _exit_codes[0]
+        code = _exit_codes[0] or code
     _handle_signals(signal.SIG_DFL)
     sys.exit(code)
 
@@ -149,7 +149,8 @@ def _handle_signals(handler: Any) -> None:
 def _interrupt(number: int, _: object) -> None:
     """Let the command finish within two seconds; exit immediately on a second signal."""
     _handle_signals(signal.SIG_DFL)
-    _exit_codes.append(128 + number)
+    # A server that has received the signal itself has stopped as it should.
+    _exit_codes.append(0 if ENDING.is_set() else 128 + number)
     # Do not use `threading`, since interrupted code may hold its locks.
     _thread.start_new_thread(_end_late, ())
     raise KeyboardInterrupt

@@ -57,7 +57,7 @@ def serve(
     require_extra("serve")
     import uvicorn
 
-    from esdedup.serving.connections import address_of, listen
+    from esdedup.serving.connections import Server, address_of, listen
     from esdedup.web.app import Visit, create_app
 
     # Report a wrong server, index or forest now instead of on the first page.
@@ -85,7 +85,7 @@ def serve(
         f"esdedup serves {index} at {address} (JSON at {address}/api/v1; try it at {address}/api/v1/docs)"
     )
     counted, started_s = _Counted(app), time.monotonic()
-    pages = uvicorn.Server(
+    pages = Server(
         uvicorn.Config(
             counted,
             http=Visit,

@@ -4,11 +4,14 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Mapping
+from types import FrameType
 from typing import ClassVar, cast
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from esdedup.elastic.closing import ENDING
 from esdedup.errors import SettingError
 from esdedup.serving.framing import framing_fault
 
@@ -35,6 +38,15 @@ def address_of(listening: socket.socket, *, scheme: str = "http") -> str:
 
 # How many connections beyond `max_connections` are reserved for probes.
 _SPARE = 8
+
+
+class Server(uvicorn.Server):
+    """A server that a signal stops after it has answered the requests that it accepted."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop waiting for an unreachable Elasticsearch, then stop."""
+        ENDING.set()
+        super().handle_exit(sig, frame)
 
 
 class BoundedConnection(H11Protocol):

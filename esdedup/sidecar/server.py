@@ -9,16 +9,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
-from types import FrameType
 from typing import ClassVar
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from esdedup.elastic.closing import ENDING
 from esdedup.errors import SettingError
 from esdedup.ingest.settings import names_of
-from esdedup.serving.connections import BoundedConnection, address_of, listen
+from esdedup.serving.connections import BoundedConnection, Server, address_of, listen
 from esdedup.sidecar.app import assemble
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.paths import HEALTH, METRICS, READY
@@ -30,20 +28,13 @@ log = logging.getLogger("esdedup")
 _MARGIN_S = 5.0
 
 
-class _Server(uvicorn.Server):
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Stop waiting for an unreachable Elasticsearch; accepted requests are still answered.
-        ENDING.set()
-        super().handle_exit(sig, frame)
-
-
 def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
     """Serve requests until SIGTERM or SIGINT; call `on_listening` with the address once it is reachable."""
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
     metrics, started_s = Metrics(settings.forest), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
         app = assemble(settings, port=listening.getsockname()[1], metrics=metrics)
-        server = _Server(config(app, settings))
+        server = Server(config(app, settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
         log.info("listening at %s for articles of the forest %s", address, settings.forest)
         on_listening(address)

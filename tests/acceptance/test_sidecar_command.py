@@ -129,13 +129,25 @@ def test_the_sidecar_checks_tokens_and_finishes_accepted_requests(elasticsearch:
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_sidecar_that_exits_slowly_was_not_interrupted(elasticsearch: str) -> None:
+@pytest.mark.parametrize(
+    "slowly",
+    [
+        "atexit.register(time.sleep, 60)",
+        # The event loop closes after the signal has been handled.
+        "asyncio.Runner.close = lambda _: time.sleep(60)",
+    ],
+)
+def test_a_sidecar_that_exits_slowly_was_not_interrupted(elasticsearch: str, slowly: str) -> None:
     """On a busy machine, a process may need seconds to exit after its server has stopped."""
-    slow = "import atexit, time; from esdedup.cli import main; atexit.register(time.sleep, 60); main()"
+    slow = f"import asyncio, atexit, time; from esdedup.cli import main; {slowly}; main()"
     command = [sys.executable, "-c", slow, "sidecar", "--url", elasticsearch, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        assert " at http" in process.stderr.readline()
+        found = re.search(r"listening at http://(\S+):(\d+)", process.stderr.readline())
+        assert found
+        # The server does not handle signals before it answers.
+        with closing(http.client.HTTPConnection(found[1], int(found[2]), timeout=PATIENCE_S)) as connection:
+            assert get(connection, "/healthz")[0] == 200
         process.send_signal(signal.SIGTERM)
         assert "interrupted" not in process.communicate(timeout=PATIENCE_S)[1]
     assert process.returncode == 0

@@ -3,13 +3,9 @@
 Requires the extra ``node``. For evaluation, demos and tests; listens on the loopback interface only.
 """
 
-from esdedup.node.control import DEFAULT_PORT as DEFAULT_PORT
 from esdedup.node.control import Cluster as Cluster
-from esdedup.node.control import RunningNode as RunningNode
 from esdedup.node.control import default_data as default_data
 from esdedup.node.control import find as find
 from esdedup.node.control import start as start
 from esdedup.node.control import stop as stop
 from esdedup.node.distribution import DEFAULT_VERSION as DEFAULT_VERSION
-from esdedup.node.distribution import Progress as Progress
-from esdedup.node.distribution import install as install

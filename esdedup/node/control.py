@@ -23,7 +23,7 @@ import pydantic
 
 from esdedup.errors import NodeError, SettingError
 from esdedup.node import private, processes
-from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, install, no_progress
+from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, install
 
 DEFAULT_PORT = 9200
 _HOST = "127.0.0.1"
@@ -104,7 +104,7 @@ def start(
     lifetime_s: float = 12 * 3600,
     with_parent: bool = False,
     timeout_s: float = 120,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> Cluster:
     """Start Elasticsearch on the loopback interface and wait until it responds.
 

@@ -3,12 +3,11 @@
 Every jar must match its SHA-256 sum in this package (`jars/VERSION.sha256`); other jars are refused.
 """
 
-import contextlib
 import hashlib
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib import resources
 from pathlib import Path
@@ -31,13 +30,6 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """Called with a file's name and size in bytes; the context yields a callback for the bytes downloaded."""
 
 
-@contextlib.contextmanager
-def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
-    """Report nothing."""
-    del name, size
-    yield lambda _: None
-
-
 def full_version(version: str) -> str:
     """Return the full version for a name such as ``8.19``; refuse versions that cannot be embedded."""
     if version not in _VERSIONS:
@@ -45,13 +37,11 @@ def full_version(version: str) -> str:
     return _VERSIONS[version]
 
 
-def install(
-    version: str, *, progress: Progress = no_progress, repositories: Mapping[str, str] | None = None
-) -> Path:
+def install(version: str, *, progress: Progress | None = None) -> Path:
     """Return the home directory of a version's jars, after downloading the jars if necessary.
 
     Its contents are ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes may call
-    this concurrently. `repositories` are addresses of Maven repositories by name; None uses Maven Central.
+    this concurrently.
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():
@@ -61,22 +51,16 @@ def install(
         if not home.is_dir():
             with tempfile.TemporaryDirectory(dir=home.parent, prefix=f"{version}-") as scratch:
                 staging = Path(scratch) / "home"
-                _lay_out(_download(version, Path(scratch), progress, repositories), staging)
+                _lay_out(_download(version, Path(scratch), progress), staging)
                 staging.rename(home)
     return home
 
 
-def _download(
-    version: str, scratch: Path, progress: Progress, repositories: Mapping[str, str] | None
-) -> list[Path]:
+def _download(version: str, scratch: Path, progress: Progress | None) -> list[Path]:
     coordinates = f"org.elasticsearch:elasticsearch:{version}+org.elasticsearch.plugin:{_NETTY}:{version}"
     sums = known_sums(version)
     # Do not use the user's Maven cache, because a damaged file in it would never be replaced.
-    context = MavenContext(
-        resolver=_CheckedResolver(sums, progress),
-        repo_cache=scratch / "maven",
-        remote_repos=None if repositories is None else dict(repositories),
-    )
+    context = MavenContext(resolver=_CheckedResolver(sums, progress), repo_cache=scratch / "maven")
     try:
         environment = EnvironmentBuilder(context, cache_dir=scratch / "jgo").from_endpoint(coordinates)
     except (OSError, RuntimeError, ValueError, requests.RequestException) as error:
@@ -111,7 +95,7 @@ def known_sums(version: str) -> dict[str, str]:
 class _CheckedResolver(PythonResolver):
     """Downloads artifacts, and refuses jars without the known checksum."""
 
-    def __init__(self, sums: dict[str, str], progress: Progress) -> None:
+    def __init__(self, sums: dict[str, str], progress: Progress | None) -> None:
         super().__init__(progress_callback=progress)
         self._sums = sums
 

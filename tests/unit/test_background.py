@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from jgo.maven import MavenContext
 
 from esdedup import NodeError, node
 from esdedup.cli.background_sidecar import stop_sidecar
@@ -123,11 +124,15 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[dict[str, str]]:
+def serving(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve a Maven repository, and download from it instead of Maven Central."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield {"here": f"http://127.0.0.1:{server.server_port}"}
+        here = {"here": f"http://127.0.0.1:{server.server_port}"}
+        context = functools.partial(MavenContext, remote_repos=here)
+        monkeypatch.setattr("esdedup.node.distribution.MavenContext", context)
+        yield
     finally:
         server.shutdown()
         server.server_close()
@@ -172,14 +177,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=["wrong", "missing"],
 )
 def test_a_wrong_or_missing_checksum_aborts_the_download(
-    tmp_path: Path, cache: Path, extra: str, message: str
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, extra: str, message: str
 ) -> None:
     publish(tmp_path, SERVER, DEFAULT_VERSION, needs=extra)
     publish(tmp_path, NETTY, DEFAULT_VERSION)
     if extra:
         publish(tmp_path, f"x:{extra}", "1")
-    with serving(tmp_path) as repositories, pytest.raises(NodeError, match=message):
-        install(DEFAULT_VERSION, repositories=repositories)
+    with serving(tmp_path, monkeypatch), pytest.raises(NodeError, match=message):
+        install(DEFAULT_VERSION)
     assert [path.name for path in (cache / "elasticsearch").iterdir()] == ["install.lock"]
 
 
@@ -191,9 +196,9 @@ def test_jars_with_the_right_checksums_are_installed(
     monkeypatch.setattr("esdedup.node.distribution.known_sums", lambda _: sums)
     for name in names:
         publish(tmp_path, name, DEFAULT_VERSION)
-    with serving(tmp_path) as repositories:
-        home = install(DEFAULT_VERSION, repositories=repositories)
-        assert install(DEFAULT_VERSION, repositories={}) == home
+    with serving(tmp_path, monkeypatch):
+        home = install(DEFAULT_VERSION)
+    assert install(DEFAULT_VERSION) == home
     assert (home / "lib" / names[SERVER]).read_bytes() == jar()
     assert "modulename" not in (home / "modules/transport-netty4/plugin-descriptor.properties").read_text()
 

@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 from esdedup.ingest.actions import ArticleAction, BulkAction, index_of, read_action
@@ -60,29 +59,24 @@ class Enricher:
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
         self.check_process()
-        ahead = SerialThread("esdedup-ahead")
-        found = batches(actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s)
-        ready: list[_Outcome] | None = None
-        is_more = True
-        while is_more:
-            failure: Exception | None = None
-            following: list[_Outcome] | Future[list[_Outcome]] | None = None
-            try:
-                # An empty batch, which precedes a wait, contains nothing to assign.
-                is_more = (batch := next(found, None)) is not None
-                if batch:
-                    if ready is None:
-                        following = self.enrich_batch(batch)
-                    else:
-                        following = ahead.begin(self.enrich_batch, batch)
-            except Exception as error:  # raised after the previous actions were yielded
-                failure = error
-            if ready is not None:
-                yield from self.results(ready)
-            if failure is not None:
-                raise failure
-            ready = following.result() if isinstance(following, Future) else following
+        ahead, ready = SerialThread("esdedup-ahead"), list[_Outcome]()
+        for batch in self._batches(actions, flush_interval_s):
+            # An empty batch, which precedes a wait, contains nothing to assign.
+            following = ahead.begin(self.enrich_batch, batch) if ready and batch else None
+            yield from self.results(ready)
+            ready = self.enrich_batch(batch) if following is None else following.result()
+        yield from self.results(ready)
         self.end()
+
+    def _batches(
+        self, actions: Iterable[BulkAction], flush_interval_s: float | None
+    ) -> Iterator[list[BulkAction]]:
+        found = batches(actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s)
+        try:
+            yield from found
+        except Exception as error:  # raised by `results`, after the previous actions were yielded
+            self._failure = error
+            yield []
 
     def enrich_batch(self, batch: list[BulkAction]) -> list[_Outcome]:
         """Assign the articles of the next batch; return the outcomes of its actions, for `results`."""

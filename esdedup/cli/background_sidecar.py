@@ -1,7 +1,6 @@
 """Runs a sidecar in its own process, which stops when its Elasticsearch server stops."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -18,19 +17,21 @@ _START_S = 60.0
 _STOP_S = 10.0
 _WATCH_S = 2.0
 _POLL_S = 0.1
-_ANNOUNCED = "sidecar.json"
+_STARTED = "sidecar.json"
 _LOG = "sidecar.log"
+_PROGRAM = ("-c", "from esdedup.cli import main; main()", "sidecar")
 # Prefixes of environment variables that are meant for other sidecars, or for clients of other servers.
 _FOREIGN_VARIABLES = ("ESDEDUP_SIDECAR_", "ELASTICSEARCH_", "ES_")
 
 
 def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, options: Sequence[str]) -> str:
     """Restart the sidecar of an embedded server; return the sidecar's address once it is ready."""
-    from esdedup.node import private
+    from esdedup.node import private, processes
+    from esdedup.node.control import usable_ports
 
     stop_sidecar(data)
-    command = [sys.executable, "-c", "from esdedup.cli import main; main()", "sidecar"]
-    command += [*_announcing(data), "--with-pid", str(server_pid)]
+    (port,) = usable_ports(port, 1)
+    command = [sys.executable, *_PROGRAM, "--with-pid", str(server_pid)]
     command += ["--url", server_url, "--port", str(port), *options]
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN_VARIABLES)
@@ -39,31 +40,20 @@ def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, op
         process = subprocess.Popen(  # noqa: S603 - our own command
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment
         )
-    end = time.monotonic() + _START_S
+    with private.open_anew(data / _STARTED) as file:
+        started_at = processes.start_of(process.pid)
+        file.write(processes.Background(pid=process.pid, started_at=started_at).model_dump_json().encode())
+    # Bypass any proxy, since the sidecar is on this machine.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    url, end = f"http://127.0.0.1:{port}", time.monotonic() + _START_S
     while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            found = json.loads(private.read(data / _ANNOUNCED))
-            if found["pid"] == process.pid:
-                # Bypass any proxy, since the sidecar is on this machine.
-                direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-                direct.open(f"{found['url']}/readyz", timeout=_START_S).close()
-                return str(found["url"])
+        with contextlib.suppress(OSError):
+            direct.open(f"{url}/readyz", timeout=_START_S).close()
+            return url
         time.sleep(_POLL_S)
     process.kill()
     lines = (data / _LOG).read_text(errors="replace").strip().splitlines()
     raise NodeError(f"the sidecar did not start: {lines[-1] if lines else f'{_LOG} is empty'}")
-
-
-def announce(path: Path, url: str) -> None:
-    """Write a sidecar's address and process id to a file, for `start_sidecar` and `stop_sidecar`."""
-    from esdedup.node import private, processes
-
-    # Replace the file atomically, since `start_sidecar` may read it at any time.
-    partial = path.with_suffix(".new")
-    with private.open_anew(partial) as file:
-        about = {"url": url, "pid": os.getpid(), "started_at": processes.start_of(os.getpid())}
-        file.write(json.dumps(about).encode())
-    partial.replace(path)
 
 
 def end_with(pid: int) -> None:
@@ -75,16 +65,12 @@ def stop_sidecar(data: Path) -> None:
     """Stop the sidecar that was started with this directory; raise `NodeError` if it does not stop."""
     from esdedup.node import private, processes
 
-    announced = data / _ANNOUNCED
+    started = data / _STARTED
     with contextlib.suppress(OSError, ValueError):
-        process = processes.Background.model_validate_json(private.read(announced)).find(_announcing(data))
+        process = processes.Background.model_validate_json(private.read(started)).find(_PROGRAM)
         if process is not None and not processes.end([process], timeout_s=_STOP_S):
-            raise NodeError(f"the sidecar named in {announced} did not stop")
-    announced.unlink(missing_ok=True)
-
-
-def _announcing(data: Path) -> list[str]:
-    return ["--announce", str((data / _ANNOUNCED).resolve())]
+            raise NodeError(f"the sidecar named in {started} did not stop")
+    started.unlink(missing_ok=True)
 
 
 def _end_after(pid: int) -> None:

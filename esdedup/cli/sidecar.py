@@ -1,13 +1,12 @@
 """`esdedup sidecar`: runs a proxy for Elasticsearch that gives roots to the articles of many feeders."""
 
 import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic
 import typer
 
-from esdedup.cli.background_sidecar import announce, end_with
+from esdedup.cli.background_sidecar import end_with
 from esdedup.cli.command import command, require_extra
 from esdedup.cli.messages import log_as
 from esdedup.errors import SettingError
@@ -54,10 +53,6 @@ def sidecar(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print all settings as a file for --config, and exit.")
     ] = False,
-    announce_to: Annotated[
-        Path | None,
-        typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
-    ] = None,
     with_pid: Annotated[
         int | None, typer.Option("--with-pid", hidden=True, help="Exit when this process has exited.")
     ] = None,
@@ -96,4 +91,4 @@ def sidecar(
 
     if with_pid is not None:
         end_with(with_pid)
-    serve(loaded, on_listening=lambda url: None if announce_to is None else announce(announce_to, url))
+    serve(loaded)

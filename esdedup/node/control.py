@@ -139,7 +139,7 @@ def start(
         # Only these form a cluster, so that nodes added to a stopped cluster cannot form another one.
         founders = () if before else kept or range(node_count)
         ports = [urlsplit(node.url).port or 0 for node in before]
-        ports += _http_ports(ports[-1] + 1 if before and port else port, node_count - len(before))
+        ports += usable_ports(ports[-1] + 1 if before and port else port, node_count - len(before))
         # A node that has lost the master looks for others only at the ports that it knows.
         transport_ports = [node.transport_port for node in before]
         transport_ports += _free_ports(len(ports) - len(before))
@@ -239,8 +239,8 @@ def _name_of(number: int) -> str:
     return f"node-{number}"
 
 
-def _http_ports(port: int, count: int) -> list[int]:
-    """Return the HTTP ports of `count` nodes: `port` and the following ports, or free ports for 0."""
+def usable_ports(port: int, count: int) -> list[int]:
+    """Return `port` and the following ports, which must be free, or any free ports for 0."""
     if port == 0 or count <= 0:
         return _free_ports(count)
     ports = list(range(port, port + count))

@@ -7,7 +7,6 @@ import logging
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable
 from datetime import timedelta
 from typing import ClassVar
 
@@ -28,8 +27,8 @@ log = logging.getLogger("esdedup")
 _MARGIN_S = 5.0
 
 
-def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
-    """Serve requests until SIGTERM or SIGINT; call `on_listening` with the address once it is reachable."""
+def serve(settings: Settings) -> None:
+    """Serve requests until SIGTERM or SIGINT."""
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
     metrics, started_s = Metrics(settings.forest), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
@@ -37,7 +36,6 @@ def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _:
         server = Server(config(app, settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
         log.info("listening at %s for articles of the forest %s", address, settings.forest)
-        on_listening(address)
         if not settings.is_loopback and settings.tls_cert_file is None:
             log.warning(
                 "other machines reach %s without encryption: articles and tokens can be intercepted unless a "

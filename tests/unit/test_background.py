@@ -20,7 +20,7 @@ import pytest
 from jgo.maven import MavenContext
 
 from esdedup import NodeError, node
-from esdedup.cli.background_sidecar import stop_sidecar
+from esdedup.cli.background_sidecar import _PROGRAM, stop_sidecar
 from esdedup.node.distribution import DEFAULT_VERSION, full_version, install, known_sums
 
 
@@ -59,11 +59,10 @@ def test_stopping_a_node_spares_foreign_processes(tmp_path: Path, foreign: psuti
 
 
 def test_stopping_a_node_stops_its_sidecar_first(tmp_path: Path) -> None:
-    announced = tmp_path / "sidecar.json"
-    command = [sys.executable, "-c", "import time; time.sleep(600)", "--announce", str(announced.resolve())]
+    command = [sys.executable, "-c", "import time; time.sleep(600)", *_PROGRAM]
     with subprocess.Popen(command) as sidecar:
         try:
-            forge(announced, psutil.Process(sidecar.pid))
+            forge(tmp_path / "sidecar.json", psutil.Process(sidecar.pid))
             # Reaps the process, which would otherwise remain as a zombie.
             threading.Thread(target=sidecar.wait, daemon=True).start()
             stop = [sys.executable, "-m", "esdedup", "node", "stop", "--data", str(tmp_path)]

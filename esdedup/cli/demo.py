@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -109,14 +108,15 @@ def _set_up(client: Elasticsearch, fields: Fields, *, language: str | None) -> N
         dedup.setup(_INDEX, language=language, keyword_fields=[] if language is None else [_LANGUAGE])
 
 
-def _until_now(articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield articles with their languages, and times shifted so that the last was published just now."""
-    given = list(articles)
+def _sample() -> Iterator[FileArticle]:
+    """Yield the sample corpus with languages, and times shifted so that the last was published just now."""
+    given = list(sample.articles())
     later = datetime.now(UTC) - datetime.fromisoformat(given[-1]["published_at"])
     for each in given:
         moment = datetime.fromisoformat(each["published_at"]) + later
         language = "zh" if any("\u4e00" <= letter < "\ua000" for letter in each["title"]) else "en"
-        yield each | {"published_at": moment.isoformat(timespec="seconds"), _LANGUAGE: language}
+        article = each | {"published_at": moment.isoformat(timespec="seconds"), _LANGUAGE: language}
+        yield FileArticle(place="sample", id=article.pop("id"), article=article, size_bytes=0)
 
 
 def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
@@ -135,26 +135,21 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
                 failed += 1
                 say_rejected(each)
 
+    say(f"indexing {input_file or 'the sample corpus'} with helpers.bulk(Elasticsearch(sidecar), …)")
+    started, files = time.monotonic(), [input_file] if input_file else []
     with (
-        tempfile.TemporaryDirectory() as scratch,
         Elasticsearch(sidecar, request_timeout=_ANSWER_S) as feeder,
+        translated("send articles to the sidecar", index=_INDEX),
+        output.file_progress("sending", total_bytes(files) or None) as on_bytes,
     ):
-        say(f"indexing {input_file or 'the sample corpus'} with helpers.bulk(Elasticsearch(sidecar), …)")
-        if input_file is None:
-            input_file = Path(scratch) / "sample.jsonl"
-            lines = (json.dumps(article, ensure_ascii=False) for article in _until_now(sample.articles()))
-            input_file.write_text("\n".join(lines), encoding="utf-8")
-        started = time.monotonic()
-        with (
-            translated("send articles to the sidecar", index=_INDEX),
-            output.file_progress("sending", total_bytes([input_file])) as on_bytes,
-        ):
-            articles = read_articles([input_file], fields=fields, id_field=id_field, on_bytes=on_bytes)
-            for is_indexed, item in helpers.streaming_bulk(feeder, actions(articles), raise_on_error=False):
-                if not is_indexed:
-                    failed += 1
-                    say(f"{names[item['index']['_id']]}: {item['index']['error']['reason']}")
-        seconds = time.monotonic() - started
+        articles = (
+            read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes) if files else _sample()
+        )
+        for is_indexed, item in helpers.streaming_bulk(feeder, actions(articles), raise_on_error=False):
+            if not is_indexed:
+                failed += 1
+                say(f"{names[item['index']['_id']]}: {item['index']['error']['reason']}")
+    seconds = time.monotonic() - started
     client.indices.refresh(index=_INDEX)
     found = Reader(client, forest=_FOREST).list(_INDEX, size=1)
     say(

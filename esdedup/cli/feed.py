@@ -72,10 +72,7 @@ def setup(
             dedup.setup_template(
                 index, forest=forest, editorial=editorial, keyword_fields=keyword_field or ()
             )
-            if json:
-                output.print_json({"template": index})
-            else:
-                typer.echo(f"the template {index} is set up")
+            output.print_line(f"the template {index} is set up", {"template": index}, json=json)
             return
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
         made = dedup.setup(
@@ -87,10 +84,8 @@ def setup(
             editorial=editorial,
             keyword_fields=keyword_field or (),
         )
-    if json:
-        output.print_json({"index": index, "made": made})
-    else:
-        typer.echo(f"created the index {index}" if made else f"the index {index} is set up")
+    line = f"created the index {index}" if made else f"the index {index} is set up"
+    output.print_line(line, {"index": index, "made": made}, json=json)
 
 
 @command("index", example="esdedup index news.jsonl.gz --index news")

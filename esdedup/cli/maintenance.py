@@ -177,10 +177,7 @@ def rebuild(
                 rename=rename,
                 on_progress=on_progress,
             )
-    if json:
-        output.print_json({"forest": name, "nodes": nodes})
-    else:
-        typer.echo(f"the forest {name} has {nodes:,} nodes")
+    output.print_line(f"the forest {name} has {nodes:,} nodes", {"forest": name, "nodes": nodes}, json=json)
 
 
 def _print_stats(forest: str, stats: Stats) -> None:

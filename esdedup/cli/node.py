@@ -78,10 +78,7 @@ def stop(*, data: Data = None, json: options.Json = False) -> None:
     # Stop the sidecar first, since it needs the server.
     stop_sidecar(directory)
     stopped = node.stop(directory)
-    if json:
-        output.print_json({"stopped": stopped})
-    else:
-        typer.echo("stopped" if stopped else "no node was running")
+    output.print_line("stopped" if stopped else "no node was running", {"stopped": stopped}, json=json)
 
 
 @command("status", example="esdedup node status --json", app=app)

@@ -121,6 +121,11 @@ def print_json(value: dict[str, Any]) -> None:
     typer.echo(json_line(value))
 
 
+def print_line(line: str, values: dict[str, Any], *, json: bool) -> None:
+    """Print a line or, as JSON, its values."""
+    typer.echo(json_line(values) if json else line)
+
+
 def print_answer(answer: _Answer, print_table: Callable[[_Answer], None], *, json: bool) -> None:
     """Print a result as JSON, or by `print_table`."""
     if json:

@@ -19,11 +19,7 @@ _Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
 _Count = Annotated[int, pydantic.Field(gt=0)]
 
 
-class _Model(pydantic.BaseModel, frozen=True):
-    pass
-
-
-class Measured(_Model, frozen=True):
+class Measured(pydantic.BaseModel, frozen=True):
     """The date, machine and versions of a measurement."""
 
     # The date in ISO 8601.
@@ -33,7 +29,7 @@ class Measured(_Model, frozen=True):
     versions: dict[str, str]
 
 
-class PerText(_Model, frozen=True):
+class PerText(pydantic.BaseModel, frozen=True):
     """Processor time as a function of a text's length."""
 
     us_a_text: _Cost
@@ -44,7 +40,7 @@ class PerText(_Model, frozen=True):
         return self.us_a_text + characters * self.us_a_character
 
 
-class PerNodes(_Model, frozen=True):
+class PerNodes(pydantic.BaseModel, frozen=True):
     """Processor time of an arrival by the number of nodes."""
 
     us_at_first: _Cost
@@ -61,7 +57,7 @@ class PerNodes(_Model, frozen=True):
         return self.us_at_first + self.us_a_doubling * doublings + self.us_a_million * nodes / 1e6
 
 
-class Searching(_Model, frozen=True):
+class Searching(pydantic.BaseModel, frozen=True):
     """The costs of a forest whose nodes are searched for in Elasticsearch."""
 
     # Bytes on disk of a node, in an index that was merged to one segment.
@@ -85,7 +81,7 @@ class Searching(_Model, frozen=True):
         return self.shard.us(nodes / shards) * shards / min(shards, cores)
 
 
-class ServerWork(_Model, frozen=True):
+class ServerWork(pydantic.BaseModel, frozen=True):
     """Processor time and heap that Elasticsearch needs for dedup."""
 
     # Processor time for writing an arrival to the forest, including merges of segments.
@@ -101,7 +97,7 @@ class ServerWork(_Model, frozen=True):
     measured_roots: int
 
 
-class ServerCosts(_Model, frozen=True):
+class ServerCosts(pydantic.BaseModel, frozen=True):
     """Sizes in Elasticsearch, and the cost of writing."""
 
     # Bytes on disk of a node, and of a content hash, in a forest's index that was merged to one segment.
@@ -126,7 +122,7 @@ def costs_key(profile: Profile) -> str:
     return profile.name if plain.label == standard.label else plain.label
 
 
-class UnitCosts(_Model, frozen=True):
+class UnitCosts(pydantic.BaseModel, frozen=True):
     """The costs of one profile."""
 
     # The profile's key (`costs_key`).
@@ -160,7 +156,7 @@ class UnitCosts(_Model, frozen=True):
         return values | {"server": added | server}
 
 
-class LearnedCosts(_Model, frozen=True):
+class LearnedCosts(pydantic.BaseModel, frozen=True):
     """The maximum memory and disk space of learned boilerplate, when both its periods (`Window`) are full."""
 
     measured: Measured
@@ -168,7 +164,7 @@ class LearnedCosts(_Model, frozen=True):
     disk_bytes: _Positive
 
 
-class CostsFile(_Model, frozen=True):
+class CostsFile(pydantic.BaseModel, frozen=True):
     """The contents of a file of unit costs."""
 
     format: int = FORMAT

@@ -170,10 +170,8 @@ class CapacityPlan:
         are_many = articles > server.work.measured_articles
         basis = f"{server.article_bytes:,.0f} bytes for dedup, and {workload.article_bytes:,.0f} for the rest"
         yield Figure("articles_gb", "articles", articles_gb, " GB", basis, are_many)
-        disk_gb, basis = (
-            (forest_gb + articles_gb) * (1 + workload.replicas),
-            "all copies of forest and articles",
-        )
+        disk_gb = (forest_gb + articles_gb) * (1 + workload.replicas)
+        basis = "all copies of forest and articles"
         yield Figure("disk_gb", "disk", disk_gb, " GB", basis, is_far or are_many)
 
     def _load(self) -> Iterator[Figure]:

@@ -83,10 +83,10 @@ def batches(
     separate thread then reads `items`, at most one batch ahead, and an empty list is yielded before each wait
     for an incomplete batch. Without `flush_interval_s`, every batch but the last is full.
     """
-    if flush_interval_s is not None:
-        yield from _Reader(items, most=most, size_of=size_of, flush_interval_s=flush_interval_s).batches()
-        return
     filling = Filling[_Item](most=most, size_of=size_of)
+    if flush_interval_s is not None:
+        yield from _read_ahead(items, filling, flush_interval_s)
+        return
     for item in items:
         filling.add(item)
         if filling.is_full:
@@ -95,66 +95,58 @@ def batches(
         yield filling.take()
 
 
-class _Reader(Generic[_Item]):
-    """Collects the next batch in a thread, because reading may block until an item arrives."""
+def _read_ahead(
+    items: Iterable[_Item], filling: Filling[_Item], flush_interval_s: float
+) -> Iterator[list[_Item]]:
+    """Collect the next batch in a thread, because reading may block until an item arrives."""
+    # Guards the batch and the variables below, and is notified of every change.
+    changed = threading.Condition()
+    has_ended = is_abandoned = False
+    failures: list[BaseException] = []
 
-    def __init__(
-        self, items: Iterable[_Item], *, most: int, size_of: Callable[[_Item], int], flush_interval_s: float
-    ) -> None:
-        self._items = items
-        self._flush_interval_s = flush_interval_s
-        # Guards the attributes below, and is notified of every change.
-        self._changed = threading.Condition()
-        self._filling = Filling[_Item](most=most, size_of=size_of)
-        self._has_ended = False
-        self._error: BaseException | None = None
-        self._is_abandoned = False
-
-    def batches(self) -> Iterator[list[_Item]]:
-        # A daemon thread, because it may wait for input that never arrives.
-        thread = threading.Thread(target=self._read, name="esdedup-reader", daemon=True)
-        thread.start()
+    def read() -> None:
+        nonlocal has_ended
         try:
-            while (batch := self._next()) is not None:
-                yield batch
-                with self._changed:
-                    must_wait = bool(batch) and not (self._filling.is_full or self._has_ended)
-                if must_wait:
-                    yield []
-        finally:
-            # A forked process does not have this thread, and inherits a lock that may have been held.
-            if thread.is_alive():
-                with self._changed:
-                    self._is_abandoned = True
-                    self._changed.notify_all()
-        if self._error is not None:
-            raise self._error
-
-    def _next(self) -> list[_Item] | None:
-        """Wait for the next batch and return it; return None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: len(self._filling) or self._has_ended)
-            rest_s = self._filling.rest_s(self._flush_interval_s)
-            self._changed.wait_for(lambda: self._filling.is_full or self._has_ended, timeout=rest_s)
-            batch = self._filling.take()
-            self._changed.notify_all()
-            return batch or None
-
-    def _read(self) -> None:
-        try:
-            for item in self._items:
-                with self._changed:
-                    self._changed.wait_for(lambda: not self._filling.is_full or self._is_abandoned)
-                    if self._is_abandoned:
+            for item in items:
+                with changed:
+                    changed.wait_for(lambda: not filling.is_full or is_abandoned)
+                    if is_abandoned:
                         return
-                    self._filling.add(item)
-                    self._changed.notify_all()
+                    filling.add(item)
+                    changed.notify_all()
         except BaseException as error:  # re-raised in the thread that reads the batches
-            self._error = error
+            failures.append(error)
         finally:
-            with self._changed:
-                self._has_ended = True
-                self._changed.notify_all()
+            with changed:
+                has_ended = True
+                changed.notify_all()
+
+    # A daemon thread, because it may wait for input that never arrives.
+    thread = threading.Thread(target=read, name="esdedup-reader", daemon=True)
+    thread.start()
+    try:
+        while True:
+            with changed:
+                changed.wait_for(lambda: len(filling) or has_ended)
+                rest_s = filling.rest_s(flush_interval_s)
+                changed.wait_for(lambda: filling.is_full or has_ended, timeout=rest_s)
+                batch = filling.take()
+                changed.notify_all()
+            if not batch:
+                break
+            yield batch
+            with changed:
+                must_wait = not (filling.is_full or has_ended)
+            if must_wait:
+                yield []
+    finally:
+        # A forked process does not have this thread, and inherits a lock that may have been held.
+        if thread.is_alive():
+            with changed:
+                is_abandoned = True
+                changed.notify_all()
+    for failure in failures:
+        raise failure
 
 
 async def async_batches(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import threading
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
-from esdedup.ingest.batches import _Reader
+from esdedup.ingest.batches import Filling, _read_ahead
 
 from esdedup import AsyncReader, Dedup, Maintenance, Reader
 from esdedup.elastic.client import connect
@@ -194,10 +195,9 @@ def test_a_child_cannot_continue_a_stream_of_its_parent(
 
 
 def test_a_child_may_drop_a_stream_of_its_parent() -> None:
-    reader = _Reader(ARTICLES, most=1, size_of=len, flush_interval_s=60.0)
-    stream: Any = reader.batches()
+    stream: Any = _read_ahead(ARTICLES, Filling(most=1, size_of=len), 60.0)
     assert next(stream) == ARTICLES[:1]
-    with held_by_another_thread(reader._changed):
+    with held_by_another_thread(inspect.getgeneratorlocals(stream)["changed"]):
         assert in_child(stream.close) == ["done"]
     assert next(filter(None, stream)) == ARTICLES[1:2]
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from esdedup.cli.advice import advice
-from esdedup.cli.command import Group, new_app, require_extra
+from esdedup.cli.command import new_app, require_extra
 from esdedup.cli.messages import VisibleFormatter, say, say_last_words
 from esdedup.elastic.closing import ENDING
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
@@ -57,7 +58,7 @@ class _Imported(collections.UserDict[str, Any]):
         return typer.main.get_command(getattr(module, _FUNCTIONS.get(key, key)))
 
 
-class _Commands(Group):
+class _Commands(TyperGroup):
     """The commands in `_PLACES`."""
 
     def __init__(self, **others: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from esdedup.errors import SettingError
@@ -25,22 +25,9 @@ EXTRAS = {
 }
 
 
-class Group(TyperGroup):
-    """A group of commands whose help shows the whole first sentence of each command's help."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write each command with the first sentence of its help, without truncating it."""
-        commands: dict[str, Any] = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, each.get_short_help_str(limit=1_000)) for name, each in commands.items()]
-            )
-
-
 # Show help as plain text, since rich would double the time that this takes.
 new_app = functools.partial(
     typer.Typer,
-    cls=Group,
     add_completion=False,
     context_settings={"max_content_width": 110},
     pretty_exceptions_enable=False,
@@ -71,7 +58,11 @@ def command(
 
     def register(function: Callable[..., None]) -> typer.Typer:
         text, helps = _documented(function)
-        register_flat = to.command(name, cls=_Command, help=text, epilog=f"Example: {example}")
+        # Otherwise, typer would truncate the first sentence in lists of commands.
+        short = re.split(r"(?<=\.)\s", text, maxsplit=1)[0].replace("\n", " ")
+        register_flat = to.command(
+            name, cls=_Command, help=text, short_help=short, epilog=f"Example: {example}"
+        )
         register_flat(_with_flat_options(function, helps))
         return to
 

@@ -15,11 +15,8 @@ from esdedup.errors import NodeError
 if TYPE_CHECKING:
     from esdedup import node
 
-app = new_app(
-    name="node",
-    help="Run an embedded Elasticsearch in the background, for trials and tests.",
-    no_args_is_help=True,
-)
+_HELP = "Run an embedded Elasticsearch in the background, for trials and tests."
+app = new_app(name="node", help=_HELP, short_help=_HELP, no_args_is_help=True)
 
 Data = Annotated[
     Path | None,

@@ -198,8 +198,8 @@ MUTANTS = [
     Mutant(
         "a stream that is flushed by time ends without an error when it fails",
         "ingest/batches.py",
-        "            raise self._error\n",
-        "            return\n",
+        "        raise failure\n",
+        "        return\n",
         ("unit/test_batches.py",),
     ),
     # sidecar/

@@ -14,6 +14,8 @@ from elastic_transport._node import NodeApiResponse
 from elastic_transport.client_utils import DEFAULT
 from elasticsearch import Elasticsearch
 
+from esdedup.elastic.client import _Transport
+
 
 @dataclasses.dataclass(frozen=True)
 class Sent:
@@ -51,7 +53,7 @@ Between = Callable[[Sent, Send], Answer]
 
 @contextlib.contextmanager
 def client_with(url: str, between: Between) -> Iterator[Elasticsearch]:
-    """Yield a client that passes each request to `between`."""
+    """Yield a client of a server of version 8.19 or 9 that passes each request to `between`."""
 
     class Node(elastic_transport.Urllib3HttpNode):
         def perform_request(
@@ -69,7 +71,7 @@ def client_with(url: str, between: Between) -> Iterator[Elasticsearch]:
 
             return between(Sent(method, target.partition("?")[0], whole or b""), send)
 
-    with Elasticsearch(url, node_class=Node) as client:
+    with Elasticsearch(url, node_class=Node, transport_class=_Transport) as client:
         yield client
 
 

@@ -55,7 +55,7 @@ env: $(DEV_SET) $(PACKAGE)
 $(DEMO_SET): NAME := demo
 $(DEMO_SET): EXTRAS := node,serve,sidecar
 $(DEV_SET): NAME := dev
-$(DEV_SET): EXTRAS := node,serve,sidecar,bench,dev
+$(DEV_SET): EXTRAS := node,parquet,serve,sidecar,bench,dev
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
 $(DEMO_SET) $(DEV_SET): pyproject.toml locks/build.txt locks/demo.txt locks/dev.txt

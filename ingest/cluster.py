@@ -97,6 +97,10 @@ class Clustering:
 
     def cluster(self, articles: Iterable[ReadArticle]) -> Iterator[ClusteredArticle]:
         """Assign articles, lazily, batch by batch."""
+        return (clustered for _, clustered in self.pairs(articles))
+
+    def pairs(self, articles: Iterable[ReadArticle]) -> Iterator[tuple[FileArticle, ClusteredArticle]]:
+        """Assign articles as `cluster` does, and yield each with its cluster."""
         for batch in text_batches(articles, self._fields, self._on_rejected):
             yield from self._cluster_batch(batch)
 
@@ -105,7 +109,9 @@ class Clustering:
         if isinstance(self._store, SavedStore):
             self._store.save()
 
-    def _cluster_batch(self, batch: list[tuple[FileArticle, str]]) -> Iterator[ClusteredArticle]:
+    def _cluster_batch(
+        self, batch: list[tuple[FileArticle, str]]
+    ) -> Iterator[tuple[FileArticle, ClusteredArticle]]:
         field = self._fields.time
         values = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
         dates = [judged(each, time_reader(None)(each)) for each in values]
@@ -139,7 +145,7 @@ class Clustering:
                 self._on_rejected(TextFailed(article.name, fault))
                 continue
             self._dates.check(article.name, wrong, field=field)
-            yield ClusteredArticle(
+            clustered = ClusteredArticle(
                 id=article.id,
                 root=assigned.root,
                 is_original=assigned.kind in {Kind.NEW_ROOT, Kind.WITHOUT_FINGERPRINT},
@@ -150,3 +156,4 @@ class Clustering:
                 boilerplate_letters=letters,
                 is_undated=self._use_time and dated_ms is None,
             )
+            yield article, clustered

@@ -8,37 +8,43 @@ from collections.abc import Callable, Iterator, Sequence
 # The number and content of a line.
 _Line = tuple[int, bytes]
 _DELIMITERS = ",;\t|"
-# A longer first line is not a header.
-_LONGEST_HEADER_BYTES = 10_000
+_LONGEST_HEADER_BYTES = 100_000
 # A first line is not a header if one of its names is a number, or contains a bracket or a quote.
 _NAME = re.compile(r'(?![\d.+-]+$)[^{}\[\]"<>]{0,100}')
 # The maximum number of lines in a row: more than any book has, but few enough to hold in memory.
 _MOST_LINES = 100_000
 
 
-def header(line: bytes) -> tuple[list[str], str] | None:
+def header(line: bytes) -> tuple[list[str], str] | str | None:
     """Return the field names in a first line, and their delimiter; None if it is not a CSV header.
 
-    Columns without a name get the name ""; repeated names are numbered.
+    Columns without a name get the name ""; repeated names are numbered. A header that is too long gives the
+    reason why it is rejected.
     """
-    if len(line) > _LONGEST_HEADER_BYTES:
-        return None
+    is_long = len(line) > _LONGEST_HEADER_BYTES
     try:
-        text = line.decode().strip("\r\n")
+        text = line[:_LONGEST_HEADER_BYTES].decode(errors="ignore" if is_long else "strict").strip("\r\n")
         delimiter = max(_DELIMITERS, key=text.count)
+        # The last name of a long line may be cut.
+        text = text.rpartition(delimiter)[0] if is_long else text
         names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter), [])]
     except (UnicodeDecodeError, csv.Error):
         return None
-    is_header = all(map(_NAME.fullmatch, names)) and len(set(names) - {""}) > 1
-    return (_distinct(names), delimiter) if is_header else None
+    if not all(map(_NAME.fullmatch, names)) or len(set(names) - {""}) < 2:
+        return None
+    reason = f"is a CSV header longer than {_LONGEST_HEADER_BYTES:,} bytes"
+    return reason if is_long else (_distinct(names), delimiter)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    distinct: list[str] = []
+    taken, counts, distinct = set(names), collections.Counter[str](), list[str]()
     for name in names:
-        free, number = name, 2
-        while free and (free in distinct or (free != name and free in names)):
-            free, number = f"{name}_{number}", number + 1
+        counts[name] += 1
+        free = name
+        while name and counts[name] > 1 and free in taken:
+            free = f"{name}_{counts[name]}"
+            counts[name] += free in taken
+        taken.add(free)
         distinct.append(free)
     return distinct
 

@@ -1,4 +1,4 @@
-"""Reads articles from files or standard input: JSON Lines, a JSON array or CSV, plain or gzip."""
+"""Reads articles from files or standard input, in the formats of `records`."""
 
 import array
 import bisect
@@ -26,16 +26,13 @@ _ID = "id"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FileArticle:
-    """An article and the place where it was read."""
+class FileArticle(FileRecord):
+    """An article with its id."""
 
-    # ``FILE:LINE``.
-    place: str
+    fields: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
     id: str
     # The document. The id's field is removed, unless it is also one of the `Fields`, such as the link.
     article: dict[str, Any]
-    # The size of the original object in the file.
-    size_bytes: int
 
     @property
     def name(self) -> str:
@@ -53,10 +50,14 @@ def read_articles(
     fields: Fields | None = None,
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
+    all_columns: bool = True,
 ) -> Iterator[ReadArticle]:
-    """Yield the articles of files as `articles_of` does."""
-    records = (record for path in paths for record in read_records(path, on_bytes=on_bytes))
-    return articles_of(records, fields=fields or Fields(), id_field=id_field)
+    """Yield the articles of files as `articles_of` does; of Parquet files, perhaps only the named fields."""
+    fields = fields or Fields()
+    names = [id_field, fields.text, *filter(None, fields.names.values())]
+    columns = None if all_columns else [each.partition(".")[0] for each in names] + names
+    records = (each for path in paths for each in read_records(path, on_bytes=on_bytes, columns=columns))
+    return articles_of(records, fields=fields, id_field=id_field)
 
 
 def articles_of(
@@ -85,7 +86,7 @@ def articles_of(
         else:
             if is_only_id:
                 article = {name: value for name, value in article.items() if name != id_field}
-            yield FileArticle(place=place, id=article_id, article=article, size_bytes=record.size_bytes)
+            yield FileArticle(id=article_id, article=article, **vars(record))
 
 
 def text_batches(

@@ -1,4 +1,4 @@
-"""Opens files of articles and recognises JSON Lines, a JSON array or CSV, plain, gzip or bzip2.
+"""Opens files of articles and recognises JSON Lines, a JSON array, CSV or Parquet, also compressed.
 
 Only one article is in memory at a time; articles that exceed a size limit are skipped.
 """
@@ -11,34 +11,44 @@ import gzip
 import io
 import itertools
 import json
+import lzma
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from esdedup.ingest import csv_rows
+from esdedup.ingest import csv_rows, parquet
 from esdedup.ingest.json_values import parsed_with_surrogates, refuse_unstorable
 
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected, SettingError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 STANDARD_INPUT = Path("-")
 MAX_ARTICLE_BYTES = 20_000_000
 """The maximum size of an article in a file, with all its fields: larger than a long book. Reading such an
 article takes up to ten times as much memory."""
 
-_UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
-    b"BZh": bz2.BZ2File,
+_Opener = Callable[..., Any]
+OPENERS: dict[str, _Opener] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": zstd.open}
+"""The functions that open compressed files, by the end of a file's name."""
+# By the beginning of the data; pzstd begins with an empty frame.
+_PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"(\xb5/\xfd": ".zst", b"P*M\x18": ".zst"}
+_OTHERS = dict.fromkeys(_PACKED, "compressed twice: unpack it") | {
+    parquet.MAGIC: "a Parquet file, but compressed or from a pipe: save it as a file",
+    b"PARE": "an encrypted Parquet file: decrypt it",
+    b"ARROW1": "an Arrow file: pass its table to `esdedup.cluster` in Python",
+    b"PK\3\4": "a ZIP archive or a workbook: unpack it, or save it as CSV",
 }
-_OTHERS = dict.fromkeys(_UNPACKERS, "compressed twice: unpack it") | {
-    b"PAR1": "a Parquet file: convert it, or pass its table to `esdedup.cluster` in Python",
-    b"PK\3\4": "a ZIP archive: unpack it",
-    b"\xfd7zXZ": "compressed: unpack it with `xz -dc`",
-    b"(\xb5/\xfd": "compressed: unpack it with `zstd -dc`",
-}
+# A file is refused if it unpacks to more than this, and to more than a thousand times its size.
+_PLAUSIBLE_BYTES = 1 << 28
+_PLAUSIBLE_RATIO = 1_000
 _BUFFER_BYTES = 1 << 16
 # Long lines are read in pieces of this size, so that they are never in memory as a whole.
 _PIECE_BYTES = 1 << 16
@@ -96,20 +106,26 @@ def check_readable(paths: Iterable[Path]) -> None:
                 raise SettingError("standard input is closed")
         elif not path.is_fifo():  # closing a pipe would kill the process that writes to it
             try:
-                path.open("rb").close()
+                with path.open("rb") as file:
+                    begin = file.read(len(parquet.MAGIC))
             except OSError as error:
                 raise SettingError(f"cannot read {path}: {error.strerror}") from error
+            if begin == parquet.MAGIC:
+                parquet.require_pyarrow()
 
 
-def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[FileRecord | ArticleRejected]:
+def read_records(
+    path: Path, *, on_bytes: Callable[[int], None], columns: Sequence[str] | None = None
+) -> Iterator[FileRecord | ArticleRejected]:
     """Yield the articles of a file in order, and a rejection for each unreadable article.
 
     After a read error, or if compressed data is truncated, the rest of the file becomes a single rejection.
-    ``-`` is standard input. `on_bytes` is called with the number of bytes read since the last call.
+    ``-`` is standard input. `on_bytes` is called with the number of bytes read since the last call. Of a
+    Parquet file, only the given columns are read, as `parquet.json_lines` does.
     """
     name, lines = input_name(path), None
     try:
-        with _opened(path, on_bytes) as stream:
+        with _opened(path, on_bytes, columns) as stream:
             begin = stream.peek(_RECOGNISED_BYTES)[:_RECOGNISED_BYTES]
             other = next((_OTHERS[magic] for magic in _OTHERS if begin.startswith(magic)), None)
             if other is None and (encoding := _wide_encoding(begin)) is not None:
@@ -120,7 +136,7 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
                 return
             lines = NumberedLines(stream)
             yield from _records(lines, name)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError) as error:
         # Earlier records are intact. The rest of the file is lost and must be reported as failed.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         number = lines.number + 1 if lines else 1
@@ -128,32 +144,60 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Fil
 
 
 @contextlib.contextmanager
-def _opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[io.BufferedReader]:
+def _opened(
+    path: Path, on_bytes: Callable[[int], None], columns: Sequence[str] | None
+) -> Iterator[io.BufferedReader]:
     # Bypass Python's own buffer: a thread waiting for input would still hold the buffer's lock at exit.
     with (
         getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
         if path == STANDARD_INPUT
         else path.open("rb", buffering=0)
     ) as raw:
-        counted = io.BufferedReader(_CountingReader(raw, on_bytes), _BUFFER_BYTES)
-        begin = counted.peek(_RECOGNISED_BYTES)
-        unpack = next((_UNPACKERS[magic] for magic in _UNPACKERS if begin.startswith(magic)), None)
-        yield unpack(counted) if unpack else counted  # type: ignore[misc]
+        packed = _CountingReader(raw.read, on_bytes)
+        stream: io.BufferedReader = io.BufferedReader(packed, _BUFFER_BYTES)
+        begin = stream.peek(_RECOGNISED_BYTES)
+        unpack = next((OPENERS[_PACKED[magic]] for magic in _PACKED if begin.startswith(magic)), None)
+        if begin.startswith(parquet.MAGIC) and path.is_file():
+            size = path.stat().st_size
+            with parquet.json_lines(path, columns, lambda share: packed.advance(int(size * share))) as read:
+                yield io.BufferedReader(_CountingReader(read, packed=packed), _BUFFER_BYTES)
+        elif unpack:
+            yield io.BufferedReader(_CountingReader(unpack(stream).read1, packed=packed), _BUFFER_BYTES)
+        else:
+            yield stream
 
 
 class _CountingReader(io.RawIOBase):
-    def __init__(self, raw: BinaryIO, on_bytes: Callable[[int], None]) -> None:
-        self._raw = raw
+    """Reads with a function, and reports the bytes read; refuses far more data than in `packed`."""
+
+    def __init__(
+        self,
+        read: Callable[[int], bytes],
+        on_bytes: Callable[[int], None] = lambda _: None,
+        *,
+        packed: "_CountingReader | None" = None,
+    ) -> None:
+        self._count = 0
+        self._read = read
         self._on_bytes = on_bytes
+        self._packed = packed
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._raw.read(len(buffer))
+        data = self._read(len(buffer))
         buffer[: len(data)] = data
-        self._on_bytes(len(data))
+        self.advance(self._count + len(data))
+        if self._packed and self._count > max(_PLAUSIBLE_BYTES, _PLAUSIBLE_RATIO * self._packed._count):
+            raise OSError(f"it unpacks to more than {_PLAUSIBLE_RATIO:,} times its size")
         return len(data)
+
+    def advance(self, count: int) -> None:
+        """Report that `count` bytes have been read in total."""
+        if count > self._count:
+            more, self._count = count - self._count, count
+            self._on_bytes(more)
 
 
 class NumberedLines:
@@ -206,7 +250,11 @@ def _records(lines: NumberedLines, name: str) -> Iterator[FileRecord | ArticleRe
     while line and not line.strip():
         lines.skip_empty()
         number, line = next(numbered, (number, b""))
-    if header := csv_rows.header(line):
+    header = csv_rows.header(line)
+    if isinstance(header, str):
+        yield ArticleRejected(f"{name}:{number}", header)
+        return
+    if header:
         rows = csv_rows.rows(numbered, *header, max_bytes=MAX_ARTICLE_BYTES, skip=lines.skip_empty)
         for number, row, size_bytes in rows:
             place = f"{name}:{number}"

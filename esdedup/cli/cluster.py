@@ -2,10 +2,12 @@
 
 import collections
 import functools
-from collections.abc import Callable, Mapping
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import IO, Annotated, Any, Literal
 
 import typer
 
@@ -54,10 +56,12 @@ def cluster(
     Writes a line for each article: its id; its root, which articles of a story share; whether it is the
     story's original; part_of and has_part, an earlier root whose text contains this root's text or is
     contained in it; and its fingerprint. Root and fingerprint are null if the text had no fingerprint when it
-    first occurred. --output NAME.csv writes CSV; .gz, .bz2 and .xz compress.
+    first occurred. --output NAME.csv writes CSV, and NAME.parquet writes Parquet; .gz, .bz2, .xz and .zst
+    compress.
 
     Options:
-        keep: Write only one article of each story: its original, or the longest of these files.
+        keep: Instead, write one article of each story, with all its fields as they were read: its original,
+            or the longest of these files.
         time_field: The publication time. Default: articles have no time, and nothing expires.
         retention_days: With --time-field: for how many days after its last article a cluster accepts more
             articles. Default: 30.
@@ -71,14 +75,16 @@ def cluster(
     if learn_first:
         check_two_passes(files, profile)
     run = _Run(on_cut=say_cut)
-    longest: dict[str, ClusteredArticle] = {}
     written, roots, counts = 0, set[str](), collections.Counter[str]()
     with (
         opened_output(output_file, [*files, *([state] if state else [])]) as target,
+        tempfile.SpooledTemporaryFile(max_size=10_000_000) as scratch,
         output.file_progress("clustering", total_bytes(files * (1 + learn_first))) as on_bytes,
     ):
+        kept = _Kept(scratch, is_longest=keep == "longest") if keep else None
         columns = [name for name, each in ClusteredArticle.model_fields.items() if not each.exclude]
-        write = row_writer(target, output_file, columns)
+        if kept is None:
+            write = row_writer(target, output_file, columns)
         clustering = Clustering(
             profile=profile,
             overrides=overrides,
@@ -90,31 +96,57 @@ def cluster(
             on_cut=run.cut_off,
             workers=threads.workers,
         )
-        read = functools.partial(read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes)
+        read = functools.partial(
+            read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes, all_columns=bool(keep)
+        )
         for first, articles in two_passes(read, learn_first=learn_first):
             first_pass(clustering.learn, first, fields)
-            for article in clustering.cluster(articles):
+            for source, article in clustering.pairs(articles):
                 written += 1
-                key = article.root or f"~{article.id}"
-                if keep == "longest":
-                    if key not in longest or longest[key].length < article.length:
-                        longest[key] = article
-                elif keep is None or article.is_original:
+                if kept is None:
                     write(article.model_dump())
+                else:
+                    kept.add(article, source.fields)
                 if article.root is not None:
                     roots.add(article.root)
                 counts["without a fingerprint"] += article.root is None
                 counts["undated"] += article.is_undated
                 counts["with boilerplate"] += article.boilerplate_letters > 0
                 counts["letters left out as boilerplate"] += article.boilerplate_letters
-        for article in longest.values():
-            write(article.model_dump())
+        if kept is not None:
+            write = row_writer(
+                target, output_file, dict.fromkeys(name for row in kept.rows() for name in row)
+            )
+            for row in kept.rows():
+                write(row)
     # Saved after the output is complete: until then, a repeated run gives the same output.
     clustering.save()
     others = _nonzero({"cut": run.cut, **counts})
     say(f"{run.summary(written, 'clustered')}, {len(roots):,} roots{others}")
     if run.failed:
         raise typer.Exit(1)
+
+
+class _Kept:
+    """One article of each story, with all its fields, in a temporary file."""
+
+    def __init__(self, scratch: IO[bytes], *, is_longest: bool) -> None:
+        self._is_longest = is_longest
+        self._file = scratch
+        # The length of each story's article, and its place in the file.
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def add(self, article: ClusteredArticle, record: dict[str, Any]) -> None:
+        key = article.root or f"~{article.id}"
+        longest, _ = self._places.get(key, (-1, 0))
+        if article.length > longest if self._is_longest else article.is_original:
+            self._places[key] = (article.length, self._file.tell())
+            self._file.write(json.dumps(record).encode() + b"\n")
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for _, place in self._places.values():
+            self._file.seek(place)
+            yield json.loads(self._file.readline())
 
 
 class _Run:
@@ -176,7 +208,7 @@ def weights(
     summary = run.summary(found.text_count, "counted") + _nonzero({"cut": run.cut})
     try:
         table = found.table(min_texts=min_articles)
-        with opened_output(output_file, files) as target:
+        with opened_output(output_file, files, endings=[".json"]) as target:
             target.write(word_files.written_weights(table, articles=found.text_count))
         summary += f", {len(table.words):,} words, median weight {table.default}"
     finally:

@@ -1,28 +1,27 @@
 """Reads files that contain plain text or an article in JSON, and opens files that a command writes."""
 
-import bz2
 import contextlib
 import csv
-import gzip
 import json
-import lzma
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, term_of, text_of
-from esdedup.ingest.records import MAX_ARTICLE_BYTES, STANDARD_INPUT, input_name
+from esdedup.ingest import parquet
+from esdedup.ingest.records import MAX_ARTICLE_BYTES, OPENERS, STANDARD_INPUT, input_name
 from esdedup.sites import Provenance, RawPage
 
 if TYPE_CHECKING:
     from esdedup.ingest.files import FileArticle
 
-# The functions that open compressed files, by the end of a file's name.
-_PACKERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_CSV, _PARQUET = ".csv", ".parquet"
+ROWS = (".jsonl", ".ndjson", ".json", _CSV, _PARQUET)
+"""The ends of the names of files that rows are written to, in a format that depends on it."""
 # Texts that begin like this are parsed as JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
 _JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
@@ -77,26 +76,38 @@ def _no_object(name: str, reason: object) -> ArticleRejected:
 
 
 @contextlib.contextmanager
-def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open a file for writing, and rename it into place when complete; None or - means standard output."""
+def opened_output(
+    path: Path | None, inputs: list[Path], *, endings: Collection[str] = ROWS
+) -> Iterator[IO[str]]:
+    """Open a file for writing, and rename it into place when complete; None or - means standard output.
+
+    The file's name must have no ending, or one of `endings`. JSON Lines become Parquet if the name says so.
+    """
     if path is None or path == STANDARD_INPUT:
         yield sys.stdout
         return
     for each in inputs:
         if path.resolve() == each.resolve() or (each.exists() and path.exists() and path.samefile(each)):
             raise SettingError(f"{path} is also an input file: write to another file")
-    if path.suffix in {".parquet", ".zst", ".zip"}:
+    ending, opener = _ending(path), OPENERS.get(path.suffix, open)
+    if ending not in {"", *endings} or (ending == _PARQUET and opener is not open):
         raise SettingError(
-            f"{path}: {path.suffix} is not written; use .jsonl or .csv, also with .gz, .bz2 or .xz"
+            f"{path}: known endings are {', '.join(endings)}; except after {_PARQUET}, {', '.join(OPENERS)} "
+            "may follow"
         )
+    if ending == _PARQUET:
+        parquet.require_pyarrow()
     scratch = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        target = _PACKERS.get(path.suffix, open)(scratch, "wt", encoding="utf-8")
+        target = opener(scratch, "w+t" if ending == _PARQUET else "wt", encoding="utf-8")
     except OSError as error:
         raise SettingError(f"cannot write to {path}: {error.strerror}") from error
     try:
         with target:
             yield target
+            if ending == _PARQUET:
+                scratch.unlink()
+                parquet.write(target, scratch)
         if scratch != path:
             scratch.replace(path)
     except BaseException:
@@ -105,19 +116,26 @@ def opened_output(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
         raise
 
 
+def _ending(path: Path) -> str:
+    """Return the end of a file's name without the end that stands for compression."""
+    return (path.with_suffix("") if path.suffix in OPENERS else path).suffix
+
+
 def row_writer(
-    target: IO[str], path: Path | None, columns: Sequence[str]
+    target: IO[str], path: Path | None, columns: Iterable[str]
 ) -> Callable[[dict[str, Any]], object]:
-    """Return a function that writes a row, as CSV if the file's name has .csv, and otherwise as JSON."""
-    if path is None or ".csv" not in path.suffixes:
+    """Return a function that writes a row, as CSV or JSON by the file's name; in CSV, lists are JSON."""
+    if path is None or _ending(path) != _CSV:
         return lambda row: target.write(json.dumps(row) + "\n")
-    rows = csv.DictWriter(target, columns, lineterminator="\n")
+    rows = csv.DictWriter(target, list(columns), lineterminator="\n")
     rows.writeheader()
-    return rows.writerow
+    return lambda row: rows.writerow(
+        {name: json.dumps(each) if isinstance(each, dict | list) else each for name, each in row.items()}
+    )
 
 
 @contextlib.contextmanager
-def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[["FileArticle"], None]]:
+def refused_file(path: Path | None) -> Iterator[Callable[["FileArticle"], None]]:
     """Yield a function that writes articles to a new file, which is deleted if it stays empty."""
     if path is None:
         yield lambda _: None
@@ -130,7 +148,7 @@ def refused_file(path: Path | None, *, id_field: str) -> Iterator[Callable[["Fil
 
         def write(article: "FileArticle") -> None:
             # Flush every line, so that none is lost, however this process exits.
-            print(json.dumps({id_field: article.id, **article.article}), file=target, flush=True)
+            print(json.dumps(article.fields), file=target, flush=True)
 
         try:
             yield write

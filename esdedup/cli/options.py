@@ -33,7 +33,8 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help="JSON Lines, a JSON array, or CSV with a header; plain, gzip or bzip2; - is standard input.",
+        help="JSON Lines, a JSON array, CSV with a header (also gzip, bzip2, xz, zstd), or Parquet; - is "
+        "standard input.",
     ),
 ]
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]

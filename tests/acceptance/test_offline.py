@@ -12,9 +12,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from backports import zstd
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.learn import LOOK_AHEAD_PAGES
+from esdedup.ingest.records import FileRecord, read_records
 
 from esdedup import Fields
 from esdedup.cli.app import _PLACES
@@ -54,9 +57,13 @@ def test_one_article_of_each_story_is_kept(run: Run, corpus: Path, tmp_path: Pat
         list(map(json.loads, run("cluster", corpus, *keep).out.splitlines()))
         for keep in ((), ("--keep", "first"), ("--keep", "longest"))
     )
-    roots = [row["root"] for row in rows]
-    assert first == [row for row in rows if row["is_original"]]
-    assert [row["root"] for row in longest] == list(dict.fromkeys(roots))
+    roots = {row["id"]: row["root"] for row in rows}
+    originals = {row["id"] for row in rows if row["is_original"]}
+    # The articles are written as they were read.
+    articles = {article["id"]: article for article in sample.articles(500)}
+    assert first == [article for article in articles.values() if article["id"] in originals]
+    assert all(articles[each["id"]] == each for each in longest)
+    assert [roots[each["id"]] for each in longest] == list(dict.fromkeys(roots.values()))
     text = next(sample.articles(1))["text"]
     texts = {"a": text, "b": "!!!", "c": f"{text} It is longer.", "d": f"{text}!", "e": "!!!"}
     given = "".join(json.dumps({"id": name, "text": text}) + "\n" for name, text in texts.items()).encode()
@@ -71,14 +78,29 @@ def test_rows_are_written_as_csv_and_compressed(run: Run, corpus: Path, tmp_path
         ("a.csv.gz", gzip.open),
         ("a.csv.bz2", bz2.open),
         ("a.xz", lzma.open),
+        ("a.jsonl.zst", zstd.open),
     ):
         assert run("cluster", corpus, "--output", name).code == 0
         with opened(tmp_path / name, "rt") as file:
             found = list(csv.DictReader(file)) if ".csv" in name else list(map(json.loads, file))
         assert [row["root"] for row in found] == [row["root"] for row in rows]
-    refused = run("cluster", corpus, "--output", "a.parquet")
-    assert (refused.code, "is not written; use .jsonl or .csv" in refused.err) == (2, True)
-    assert not (tmp_path / "a.parquet").exists()
+    assert run("cluster", corpus, "--output", "a.parquet").code == 0
+    assert pq.read_table(tmp_path / "a.parquet").to_pylist() == rows
+    kept = list(map(json.loads, run("cluster", corpus, "--keep", "longest").out.splitlines()))
+    for name in ("kept.csv", "kept.parquet"):
+        assert run("cluster", corpus, "--keep", "longest", "--output", name).code == 0
+        again = list(read_records(tmp_path / name, on_bytes=lambda _: None))
+        assert [each.fields for each in again if isinstance(each, FileRecord)] == kept
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.xlsx", "a.parquet.gz", "a.zip"])
+def test_unknown_endings_name_those_that_are_known(run: Run, corpus: Path, tmp_path: Path, name: str) -> None:
+    refused = run("cluster", corpus, "--output", name)
+    known = "known endings are .jsonl, .ndjson, .json, .csv, .parquet; except after .parquet, .gz, .bz2, .xz"
+    assert (refused.code, known in refused.err) == (2, True)
+    assert not (tmp_path / name).exists()
+    refused = run("weights", corpus, "--output", "weights.csv")
+    assert (refused.code, "known endings are .json;" in refused.err) == (2, True)
 
 
 def test_a_state_continues_earlier_clusters(run: Run, corpus: Path, tmp_path: Path) -> None:

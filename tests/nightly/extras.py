@@ -39,6 +39,7 @@ USES: dict[str, list[tuple[str, ...]]] = {
         ("node", "start", "--port", "0", "--data", "node"),
         ("node", "stop", "--data", "node"),
     ],
+    "parquet": [EVERYWHERE, ("-c", "import pyarrow.parquet")],
     "serve": [
         EVERYWHERE,
         ("-c", "import uvicorn; from esdedup.web.app import create_app"),

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,11 @@ from esdedup import ArticleRejected, Fields, FieldsNotFound, SettingError
 from esdedup.cli.advice import advice
 from esdedup.fields import text_of
 from tests.support.exploring import examples
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 # Most articles in these tests have an id but no text, so the id serves as the text.
 FIELDS = Fields(text="id")
@@ -274,10 +280,13 @@ def test_objects_over_several_lines_are_no_articles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"PAR1" + bytes(100), "is a Parquet file: convert it"),
-        (b"PK\x03\x04" + bytes(100), "is a ZIP archive: unpack it"),
-        (lzma.compress(b'{"id": 1}'), "is compressed: unpack it with `xz -dc`"),
-        (b"\x28\xb5\x2f\xfd" + bytes(100), "is compressed: unpack it with `zstd -dc`"),
+        (b"PAR1" + bytes(100), "cannot be read from here on: Parquet magic bytes not found in footer"),
+        (gzip.compress(b"PAR1" + bytes(100)), "is a Parquet file, but compressed or from a pipe"),
+        (b"PK\x03\x04" + bytes(100), "is a ZIP archive or a workbook: unpack it"),
+        (lzma.compress(lzma.compress(b'{"id": 1}')), "is compressed twice: unpack it"),
+        (lzma.compress(b'{"id": 1}')[:-4], "cannot be read from here on"),
+        (b"\x28\xb5\x2f\xfd" + bytes(100), "cannot be read from here on"),
+        (zstd.compress(b'{"id": 1}')[:-4], "cannot be read from here on"),
         (bz2.compress(gzip.compress(b'{"id": 1}')), "is compressed twice: unpack it"),
         (gzip.compress(gzip.compress(b'{"id": 1}')), "is compressed twice: unpack it"),
         (bz2.compress(b'{"id": 1}')[:-4], "cannot be read from here on"),
@@ -285,7 +294,10 @@ def test_objects_over_several_lines_are_no_articles(tmp_path: Path) -> None:
         ('{"id": 1}'.encode("utf-16"), "is UTF-16, like the rest of the file"),
         (b"\0" * 50, "is not JSON"),
     ],
-    ids=["parquet", "zip", "xz", "zstd", "bzip2 of gzip", "gzip of gzip", "cut", "wrong", "UTF-16", "NUL"],
+    ids=[
+        *("parquet", "gzip of parquet", "zip", "xz of xz", "cut xz", "zstd", "cut zstd"),
+        *("bzip2 of gzip", "gzip of gzip", "cut", "wrong", "UTF-16", "NUL"),
+    ],
 )
 def test_other_formats_are_refused_with_the_remedy(tmp_path: Path, content: bytes, reason: str) -> None:
     *_, refused = records_of(tmp_path / "news", content)
@@ -293,10 +305,31 @@ def test_other_formats_are_refused_with_the_remedy(tmp_path: Path, content: byte
     assert reason in str(refused)
 
 
-def test_bzip2_is_recognised_by_its_content(tmp_path: Path) -> None:
-    packed = bz2.compress(b'{"id": "a"}\n') + bz2.compress(b"\n" * 1_000_000 + b'{"id": "b"}')
+@pytest.mark.parametrize("compress", [bz2.compress, lzma.compress, zstd.compress])
+def test_compression_is_recognised_by_its_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    packed = compress(b'{"id": "a"}\n') + compress(b"\n" * 1_000_000 + b'{"id": "b"}')
     assert fields(records_of(tmp_path / "news", packed)) == [{"id": "a"}, {"id": "b"}]
     assert records_of(tmp_path / "news", b"") == []
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, lzma.compress, zstd.compress])
+def test_a_bomb_is_refused_after_its_articles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(records, "_PLAUSIBLE_BYTES", 1 << 20)
+    bomb = compress(b'{"id": "a"}\n' + b" " * 4_000_000)
+    first, refused = fields(records_of(tmp_path / "news", bomb))
+    assert first == {"id": "a"}
+    assert refused == "cannot be read from here on: it unpacks to more than 1,000 times its size"
+
+
+def test_a_csv_file_with_a_million_columns_is_refused(tmp_path: Path) -> None:
+    names = ",".join(f"column {number}" for number in range(1_000_000))
+    found = records_of(tmp_path / "a.csv", f"{names}\n1,2\n3,4\n".encode())
+    assert fields(found) == ["is a CSV header longer than 100,000 bytes"]
+    names = ",".join(["a"] * 40_000)
+    (row,) = fields(records_of(tmp_path / "b.csv", f"id,{names}\n{names},x\n".encode()))
+    assert len(row) == 40_001  # type: ignore[arg-type]
 
 
 def test_a_text_in_a_list_of_objects_is_rejected() -> None:

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from starlette.responses import Response
 
 from esdedup.elastic.meta import WritableIndex
 from esdedup.fields import Fields, fields_given
-from esdedup.reading.results import examples
+from esdedup.reading.results import Result, examples
 from esdedup.serving.problems import Problem, ProblemDetails, described
 from esdedup.sidecar.bodies import JSON, NDJSON, read_object, unpacked
 from esdedup.sidecar.bulk_request import BulkItem, Rejection, RequestRefused, read_bulk
@@ -20,12 +20,12 @@ from esdedup.sidecar.paths import answer
 from esdedup.sites import RawPage
 
 _ARTICLE, _DEDUP = examples()["ArticleToEnrich"], examples()["DedupObject"]
-_REJECTED = Problem.of(400, "article_rejected", "action 3: has no field 'text', or it is null").body()
-_LINES = """{"index":{"_index":"news","_id":"wire-17"}}
+_ACTIONS = """{"index":{"_index":"news","_id":"wire-17"}}
 {"text":"The harbour council voted on Monday to …","published_at":"2026-09-07T21:32:00Z"}
 {"update":{"_index":"news","_id":"wire-9"}}
 {"doc":{"text":"The harbour council votes on Tuesday on …"}}
 """
+_LINES = {"schema": {"type": "string"}, "example": _ACTIONS}
 _INDEX = (
     "The index that the article will be written to. It must be set up, and the caller must have the right "
     "to write to it. The field names of the index apply, or without an index the sidecar's field names."
@@ -46,13 +46,7 @@ _Object = dict[str, Any] | None
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
-class _Model(BaseModel):
-    """Base class of queries, bodies and responses; docstrings of fields become descriptions in OpenAPI."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class EnrichQuery(_Model):
+class EnrichQuery(Result, frozen=True):
     """Parameters that apply to all actions of a request."""
 
     index: str | None = None
@@ -73,7 +67,7 @@ class EnrichQuery(_Model):
     dedup_field: str | None = None
 
 
-class Item(_Model):
+class Item(Result, frozen=True):
     """The additions to an action. A deletion, and an update without a text or a date, have none."""
 
     outcome: Literal["new_root", "joined", "known", "without_fingerprint"] | None = None
@@ -99,16 +93,8 @@ class Item(_Model):
     """Why the action was rejected; if present, all other members are missing."""
 
 
-class Enriched(_Model):
+class Enriched(Result, frozen=True):
     """The additions to all actions of a request."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"rejected": 1, "items": [{"outcome": "joined", "dedup": _DEDUP}, {"error": _REJECTED}]}
-            ]
-        }
-    )
 
     rejected: int
     """How many actions were rejected."""
@@ -116,7 +102,7 @@ class Enriched(_Model):
     """One item for each action, in the same order."""
 
 
-class TaughtPage(_Model):
+class TaughtPage(Result, frozen=True):
     """A web page's text, and its origin."""
 
     text: Annotated[str, Field(examples=["The harbour council voted on Monday to …"])]
@@ -128,7 +114,7 @@ class TaughtPage(_Model):
     """Pages with the same title are versions of one article."""
 
 
-class Pages(_Model):
+class Pages(Result, frozen=True):
     """Pages that a forest is to learn from, in the order in which they arrived."""
 
     pages: list[TaughtPage]
@@ -142,10 +128,8 @@ _PAGES = {
 }
 
 
-class Learned(_Model):
+class Learned(Result, frozen=True):
     """The result of learning from pages."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"learned": 1}]})
 
     learned: int
     """How many of the pages had not been seen before."""
@@ -186,12 +170,7 @@ def enrich_routes(
         summary="Give articles their roots",
         response_model=Enriched,
         response_model_exclude_unset=True,
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {NDJSON: {"schema": {"type": "string"}, "example": _LINES}},
-            }
-        },
+        openapi_extra={"requestBody": {"required": True, "content": {NDJSON: _LINES}}},
     )
     async def enrich_actions(request: Request, asked: Annotated[EnrichQuery, Query()]) -> Response:
         """The body has the format of `_bulk`: actions, each with its document in the next line.

@@ -4,12 +4,13 @@ import asyncio
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, Profile
 from esdedup.fingerprint.simhash import to_hex
+from esdedup.reading.results import Result
 from esdedup.serial_thread import SerialThread
 from esdedup.serving.problems import described
 from esdedup.sidecar.bodies import JSON, read_object
@@ -32,10 +33,8 @@ _ERRORS = described(
 )
 
 
-class Words(BaseModel):
+class Words(Result, frozen=True):
     """The words of a text."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     profile: str
     """The label of the profile."""

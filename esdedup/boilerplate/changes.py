@@ -5,14 +5,12 @@ import operator
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from esdedup._core import Changes
 
-__all__ = ["COLUMNS", "LEARNED", "Changes", "arrays_of", "bytes_of", "read_changes"]
+__all__ = ["COLUMNS", "LEARNED", "Changes", "bytes_of", "read_changes"]
 
 LEARNED = 1 << 31
 """The flag that is added to the page number in "passages_values" if the passage is boilerplate."""
@@ -53,14 +51,6 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
 
 _FORMAT = b"changes2"
 _LENGTHS = f"<{len(COLUMNS)}I"
-
-
-def arrays_of(changes: Changes) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that `COLUMNS` names."""
-    return {
-        name: np.frombuffer(content, dtype).reshape((-1,) if width is None else (-1, width))
-        for (name, (dtype, width)), content in zip(COLUMNS.items(), changes.columns(), strict=True)
-    }
 
 
 def bytes_of(columns: Sequence[bytes]) -> bytes:

@@ -173,24 +173,18 @@ def refuse_useless(overrides: Overrides, *, keep_boilerplate: bool) -> None:
 
 def _override(line: bytes, name: str) -> Override:
     try:
-        return _of_values(json.loads(line.decode()))
-    except UnicodeDecodeError as error:
-        raise SettingError(f"{name}: is not UTF-8 (byte {error.start + 1})") from error
-    except json.JSONDecodeError as error:
-        raise SettingError(f"{name}: is not JSON: {error.msg} at character {error.pos + 1}") from error
-    except SettingError as error:
-        raise SettingError(f"{name}: {error}") from error
+        values = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
-        raise SettingError(f"{name}: is not valid JSON: {error}") from error
-
-
-def _of_values(values: object) -> Override:
-    if not isinstance(values, Mapping):
-        raise SettingError("is JSON, but not an object")
+        raise SettingError(f"{name}: is not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise SettingError(f"{name}: is JSON, but not an object")
     known = [field.name for field in dataclasses.fields(Override)]
     if unknown := [each for each in values if each not in known]:
-        raise SettingError(f"{unknown[0]!r:.60} is not one of {', '.join(known)}")
-    return Override(**values)
+        raise SettingError(f"{name}: {unknown[0]!r:.60} is not one of {', '.join(known)}")
+    try:
+        return Override(**values)
+    except SettingError as error:
+        raise SettingError(f"{name}: {error}") from error
 
 
 @functools.cache

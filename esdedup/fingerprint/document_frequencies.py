@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from esdedup import _core
 from esdedup.errors import SettingError
 from esdedup.fingerprint.fingerprinter import slices
-from esdedup.text.normalise import normal_beginnings
 from esdedup.text.segmenters import Segmenter
 from esdedup.text.weights import WordTable
 
@@ -32,10 +32,10 @@ class DocumentFrequencies:
         """Count the words of raw texts; return which texts were truncated, bool ``(n,)``."""
         are_cut = []
         for some in slices(texts):
-            normal, cut = normal_beginnings(some, max_length=self._max_text_length)
+            normal, cut = _core.normalise(some, max_length=self._max_text_length)
             for text in normal:
                 self._texts_with.update(set(self._segmenter.cut(text)))
-            are_cut.append(cut)
+            are_cut.append(np.frombuffer(cut, bool))
         self.text_count += len(texts)
         return np.concatenate((np.zeros(0, bool), *are_cut))
 

@@ -7,10 +7,6 @@ form is Unicode NFKC, with case folded, traditional Chinese characters simplifie
 """
 
 import sys
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
 
 from esdedup import _core
 
@@ -20,12 +16,7 @@ def visible_text(raw: str) -> str:
 
     This is not idempotent: it turns `&lt;p&gt;` into the text `<p>`, which a second call would remove.
     """
-    return visible_beginning(raw, max_length=sys.maxsize)
-
-
-def visible_beginning(raw: str, *, max_length: int) -> str:
-    """Return at most `max_length + 1` characters of the visible text, without reading the rest."""
-    return _core.visible_text(raw, max_length=max_length)
+    return _core.visible_text(raw, max_length=sys.maxsize)
 
 
 def normal_form(text: str) -> str:
@@ -37,17 +28,3 @@ def normal_form(text: str) -> str:
     encoded as UTF-8.
     """
     return _core.normal_form(text)
-
-
-def normalise(texts: Sequence[str]) -> list[str]:
-    """Return raw texts of any length without markup, in their `normal_form`."""
-    return normal_beginnings(texts, max_length=sys.maxsize)[0]
-
-
-def normal_beginnings(texts: Sequence[str], *, max_length: int) -> tuple[list[str], npt.NDArray[np.bool_]]:
-    """Return raw texts without markup, in normal form, and which texts were truncated: bool ``(n,)``.
-
-    Each normal form has at most `max_length` characters.
-    """
-    found, are_cut = _core.normalise(texts, max_length=max_length)
-    return found, np.frombuffer(are_cut, bool)

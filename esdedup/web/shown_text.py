@@ -11,9 +11,9 @@ from typing import Literal
 
 from rapidfuzz.distance import Indel
 
+from esdedup import _core
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut, Span
-from esdedup.text.normalise import visible_beginning
 from esdedup.web.context import Context
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans, language, own_language
 
@@ -81,7 +81,7 @@ async def shown_text(context: Context, article: FullArticle, other: FullArticle 
 
 async def _marked_text(context: Context, article: FullArticle) -> tuple[str, LeftOut | str]:
     """Return the beginning of the visible text, and its boilerplate or the reason why that is unknown."""
-    visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
+    visible = await asyncio.to_thread(_core.visible_text, article.text, max_length=MAX_SHOWN_TEXT)
     # Pass on the visible text, since parsing the markup again might take seconds.
     raw = html.escape(visible, quote=False)
     return visible, await context.marking.left_out(raw, site=article.site)

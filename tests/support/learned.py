@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import LEARNED, arrays_of
+from esdedup.boilerplate.changes import COLUMNS, LEARNED, Changes
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import learned as documents_of_learned
 from esdedup.elastic.forest import writer
@@ -42,6 +43,14 @@ class Pace:
             patch.setattr(documents_of_learned, "_MAX_BYTES", self.part_bytes)
             patch.setattr(writer, "_LEARNED_AT_ONCE", 2)
             yield
+
+
+def arrays_of(changes: Changes) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that `COLUMNS` names."""
+    return {
+        name: np.frombuffer(content, dtype).reshape((-1,) if width is None else (-1, width))
+        for (name, (dtype, width)), content in zip(COLUMNS.items(), changes.columns(), strict=True)
+    }
 
 
 def last_learned_page(boilerplate: Boilerplate) -> int:

@@ -30,7 +30,7 @@ from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage
-from esdedup.text.normalise import normal_beginnings, visible_text
+from esdedup.text.normalise import visible_text
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
 from tests import sample
 from tests.support.faults import PLACE, fail_at
@@ -50,7 +50,7 @@ def seen(text: str, max_length: int) -> dict[str, Any]:
     fingerprinter = Fingerprinter(dataclasses.replace(VERIFIED, max_text_length=max_length))
     found = fingerprinter.fingerprint([text])
     located = LocatedPassages.of(text, max_length=max_length)
-    (normal,), are_cut = normal_beginnings([text], max_length=max_length)
+    (normal,), are_cut = _core.normalise([text], max_length=max_length)
     columns = (
         [f"{each:016x}" for each in located.passages.hashes.tolist()],
         *(each.tolist() for each in (located.passages.alphanumerics, located.passages.are_prose)),

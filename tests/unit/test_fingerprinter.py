@@ -28,12 +28,12 @@ from esdedup.fingerprint.simhash import (
 )
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.hashing import murmur64
-from esdedup.text.normalise import normalise
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.segmenters import JIEBA
 from esdedup.text.weights import Tf, WordTable
 from tests import sample
 from tests.support.comparison import resemblance, unshared
+from tests.support.normal_forms import normalise
 from tests.support.wording import numbers, words
 
 ZH = "云陵市地铁七号线昨天清晨开始试运行。首班列车五时五十分从北郊车辆段发出，乘坐iPhone扫码即可进站！"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from esdedup import ArticleRejected, Fields, SettingError
 from esdedup._core import Changes, Learner, OverrideTable, Parsed, PassageFilter
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import arrays_of, bytes_of, read_changes
+from esdedup.boilerplate.changes import bytes_of, read_changes
 from esdedup.boilerplate.overrides import NO_OVERRIDES
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -29,7 +29,7 @@ from esdedup.sites import RawPage
 from esdedup.text.parsed import ParsedTexts
 from tests.support.faults import Interrupted, Interrupts
 from tests.support.forests import clustering
-from tests.support.learned import contents, last_learned_page
+from tests.support.learned import arrays_of, contents, last_learned_page
 from tests.support.pages import article, pages
 
 

@@ -162,9 +162,9 @@ def test_overrides_are_read_from_the_lines_of_a_file() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"{", "p:2: is not JSON: Expecting property name enclosed in double quotes at character 2"),
-        (b'{"text": "\xff"}', "p:2: is not UTF-8 (byte 11)"),
-        (b"[" * 100_000, "p:2: is not valid JSON"),
+        (b"{", "p:2: is not JSON: Expecting property name enclosed in double quotes: line 1 column 2"),
+        (b'{"text": "\xff"}', "p:2: is not JSON: 'utf-8' codec can't decode byte 0xff in position 10"),
+        (b"[" * 100_000, "p:2: is not JSON"),
         ([], "p:2: is JSON, but not an object"),
         ({"passage": "a"}, "p:2: 'passage' is not one of boilerplate, text, site"),
         ({"text": "a", "boilerplate": "b"}, "p:2: it must have either boilerplate or text"),

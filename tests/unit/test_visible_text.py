@@ -11,11 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.make_tables import is_alnum
-from esdedup import VERIFIED
+from esdedup import VERIFIED, _core
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.text.normalise import normal_form, normalise, visible_beginning, visible_text
+from esdedup.text.normalise import normal_form, visible_text
 from esdedup.text.parsed import LocatedPassages, left_out
+from tests.support.normal_forms import normalise
 from tests.support.pages import HARBOUR, MENU, article, page
 
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier."
@@ -150,7 +151,7 @@ PIECES = (*TAGS.split(), *REFERENCES.split(), " ", "\r", "\n")
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join), st.integers(0, 12))
 def test_the_visible_beginning_is_a_prefix_of_the_whole(raw: str, max_length: int) -> None:
-    whole, beginning = visible_text(raw), visible_beginning(raw, max_length=max_length)
+    whole, beginning = visible_text(raw), _core.visible_text(raw, max_length=max_length)
     assert whole.startswith(beginning)
     assert beginning == whole or len(beginning) > max_length
 

@@ -25,10 +25,10 @@ from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, Setting
 from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import TF_IDF, StopWords, Tf, WordTable
 from tests import sample
+from tests.support.normal_forms import normalise
 from tests.unit.test_fingerprinter import EN, ZH, names
 
 Write = Callable[[str, str], Path]

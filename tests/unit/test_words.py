@@ -22,9 +22,9 @@ from esdedup.text.hashing import (
     python2,
     times33,
 )
-from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import CustomSegmenter, Jieba, NGrams, Segmenter, UnicodeWords, get_segmenter
 from esdedup.text.weights import WEIGHT_SCALE, Tf
+from tests.support.normal_forms import normalise
 from tests.unit.test_fingerprinter import EN, ZH, names
 
 

@@ -13,9 +13,9 @@ from esdedup import CLASSIC, KEYWORDS, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import signed_sums, simhash
 from esdedup.text.hashing import TOKEN_HASHES, TokenHash, crc32
-from esdedup.text.normalise import normalise
 from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
 from esdedup.text.weights import WordTable
+from tests.support.normal_forms import normalise
 
 CAT_ON_THE_MAT = "the cat sat on the mat"
 CAT_ON_A_MAT = "the cat sat on a mat"

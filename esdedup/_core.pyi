@@ -113,7 +113,13 @@ def normalise(texts: Sequence[str], *, max_length: int) -> tuple[list[str], byte
     """Return raw texts without markup, in their normal form, and which of them were truncated: bool."""
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a text without markup."""
+    """Return a text without markup in NFKC, case folded, with traditional Chinese simplified.
+
+    Digits of all scripts become ASCII digits. Accents of Latin, Greek and Cyrillic letters, and vowel signs
+    of Arabic and Hebrew, are removed; interchangeable Arabic letters are unified. Invisible characters are
+    removed, and other control characters, except line breaks and tabs, become spaces. The result can be
+    encoded as UTF-8.
+    """
 
 def words(text: str) -> list[str]:
     """Return the runs of letters, digits and their marks in a normalised text."""

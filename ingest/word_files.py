@@ -8,12 +8,12 @@ from typing import Any
 
 from esdedup.ingest.files import ReadArticle, text_batches
 
+from esdedup._core import normal_form
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.profile import Profile
 from esdedup.text.hashing import get_token_hash
-from esdedup.text.normalise import normal_form
 from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, get_segmenter
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 

@@ -10,7 +10,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from esdedup.text.normalise import visible_text
+from esdedup.text.parsed import visible_text
 
 MOST_LETTERS = 500
 """The maximum number of letters and digits in a placeholder."""

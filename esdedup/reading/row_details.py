@@ -25,8 +25,7 @@ from esdedup.reading.results import (
     SourceCount,
     TextPart,
 )
-from esdedup.text.normalise import visible_text
-from esdedup.text.parsed import are_headlines
+from esdedup.text.parsed import are_headlines, visible_text
 from esdedup.times import time_ms
 
 _Item = TypeVar("_Item")

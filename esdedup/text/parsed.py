@@ -1,5 +1,8 @@
 """Parses a batch of raw texts into passages and tokens, from which fingerprints are computed.
 
+Markup and hidden text are removed as in a browser (`core/src/markup.rs`): all text that readers see must be
+fingerprinted, otherwise an advertisement with a hidden article could be taken for that article.
+
 Passages are sentences, headlines and menu items. They are compared only by their words and figures, so that
 boilerplate is recognised on every page. Except in long sentences, all dates and times are treated as
 equal, since they change from page to page: see `core/src/passages.rs`.
@@ -7,6 +10,7 @@ equal, since they change from page to page: see `core/src/passages.rs`.
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -171,6 +175,14 @@ class LocatedPassages:
             lead = len(part) - len(part.lstrip())
             spans.append(Span(start=start + lead, end=start + len(part.rstrip()), text=part.strip()))
         return spans
+
+
+def visible_text(raw: str) -> str:
+    """Return the visible text of a raw text, which is the text that is fingerprinted.
+
+    This is not idempotent: it turns `&lt;p&gt;` into the text `<p>`, which a second call would remove.
+    """
+    return _core.visible_text(raw, max_length=sys.maxsize)
 
 
 def are_headlines(titles: Sequence[str]) -> Bools:

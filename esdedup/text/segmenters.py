@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from esdedup import _core
+from esdedup._core import normal_form
 from esdedup.errors import SettingError
 from esdedup.text.hashing import murmur64
-from esdedup.text.normalise import normal_form
 
 MAX_GRAM_LENGTH = 64
 """The maximum length of n-grams."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from esdedup._core import normal_form
 from esdedup.errors import SettingError
 from esdedup.text.hashing import murmur64
-from esdedup.text.normalise import normal_form
 
 # Weights are stored as integers in millionths, so that their sums are exact.
 WEIGHT_SCALE = 1_000_000

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 import esdedup
 from esdedup import Dedup, Reader
-from esdedup.text.normalise import visible_text
+from esdedup.text.parsed import visible_text
 from tests.support.browsing import SampleSite, served, watched
 from tests.support.forests import ARTICLES
 

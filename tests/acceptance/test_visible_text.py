@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Browser
 
-from esdedup.text.normalise import visible_text
+from esdedup.text.parsed import visible_text
 
 SAME = [
     "<select></select><script>var a = '<p>b</p>'</script><p>c",

@@ -30,8 +30,7 @@ from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage
-from esdedup.text.normalise import visible_text
-from esdedup.text.parsed import LocatedPassages, ParsedTexts
+from esdedup.text.parsed import LocatedPassages, ParsedTexts, visible_text
 from tests import sample
 from tests.support.faults import PLACE, fail_at
 from tests.support.forests import clustering

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from core import make_tables
 from esdedup import VERIFIED
+from esdedup._core import normal_form
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.text.normalise import normal_form, normalise
 from esdedup.text.parsed import LocatedPassages, ParsedTexts
+from tests.support.normal_forms import normalise
 from tests.unit.test_fingerprinter import content_hashes, hashed_words
 
 # Characters whose normal form depends on neighbours or has several characters, and plain characters.

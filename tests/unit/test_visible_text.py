@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from core.make_tables import is_alnum
 from esdedup import VERIFIED, _core
+from esdedup._core import normal_form
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.text.normalise import normal_form, visible_text
-from esdedup.text.parsed import LocatedPassages, left_out
+from esdedup.text.parsed import LocatedPassages, left_out, visible_text
 from tests.support.normal_forms import normalise
 from tests.support.pages import HARBOUR, MENU, article, page
 

@@ -1,6 +1,6 @@
 """The errors that callers can catch.
 
-The servers raise `Refused` instead, to choose a response (`serving/refusals.py`).
+The servers raise `Refused` instead, to choose a response.
 
 Errors have their details as attributes and can be pickled; an `owner` is a `ForestOwner`. Messages name
 parameters; the command line adds advice about its options.
@@ -319,6 +319,18 @@ class StateUnusable(EsdedupError):
 
     # The file.
     path: str
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Refused(EsdedupError):
+    """A server refuses a request; the message says why."""
+
+    # The HTTP status.
+    status: int = 400
+    # A stable identifier for clients: lower case with underscores.
+    kind: str = "invalid_request"
+    # Seconds after which to retry; None uses the default for the status.
+    retry_after_s: int | None = None
 
 
 class NodeError(EsdedupError):

@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from esdedup.errors import Refused
 from esdedup.origins import is_allowed, is_foreign, is_known_host
 from esdedup.serving.problems import Answer, Problem
-from esdedup.serving.refusals import Refused
 
 HOLD = "esdedup.hold"
 """Key in the scope of a request for a function that is called with the size of the decompressed body."""

@@ -14,8 +14,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from esdedup import errors
-from esdedup.errors import EsdedupError
-from esdedup.serving.refusals import Refused
+from esdedup.errors import EsdedupError, Refused
 
 PROBLEM_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:esdedup:problem:"

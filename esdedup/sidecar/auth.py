@@ -16,9 +16,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from esdedup.elastic.client import CREDENTIALS
-from esdedup.errors import ServerUnavailable
+from esdedup.errors import Refused, ServerUnavailable
 from esdedup.serving.problems import Answer, Problem
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar.paths import METRICS, is_probe
 from esdedup.sidecar.upstream import Header, Headers, WholeAnswer, end_to_end
 

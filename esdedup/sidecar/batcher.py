@@ -11,8 +11,8 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 
+from esdedup.errors import Refused
 from esdedup.ingest.actions import ArticleAction
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar.metrics import Metrics
 
 

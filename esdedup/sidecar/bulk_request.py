@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
-from esdedup.errors import ArticleRejected
+from esdedup.errors import ArticleRejected, Refused
 from esdedup.fields import is_in_objects
 from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, writes_out_upsert
 from esdedup.ingest.json_values import parsed_with_surrogates
-from esdedup.serving.refusals import Refused
 
 ARTICLE_REJECTED = "esdedup_article_rejected"
 """The error type for an article that gets no root."""

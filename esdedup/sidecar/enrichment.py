@@ -16,9 +16,8 @@ from starlette.types import Scope
 
 from esdedup.elastic.meta import WritableIndex
 from esdedup.elastic.names import check_index_name
-from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
+from esdedup.errors import ArticleRejected, IndexNotReady, Refused, ServerError, SettingError
 from esdedup.ingest.actions import ArticleAction, article_in, name_of
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem, Rejection
 from esdedup.sidecar.metrics import ArticleKind, Metrics

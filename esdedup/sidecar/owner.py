@@ -10,12 +10,11 @@ from concurrent.futures import Future
 from typing import Self, TypeVar
 
 from esdedup.elastic.forest.store import ForestSize
-from esdedup.errors import EsdedupError, ForestBusy, ForestLost, IndexNotReady
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost, IndexNotReady, Refused
 from esdedup.forest import Assignment
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar.batcher import Batcher, BatchLimits
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sites import RawPage

@@ -15,9 +15,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from esdedup.errors import ServerUnavailable
+from esdedup.errors import Refused, ServerUnavailable
 from esdedup.serving.problems import Problem
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar.bodies import in_thread_if_large
 from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.enrichment import Target

@@ -23,9 +23,9 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from esdedup.elastic.limits import MAX_HITS
+from esdedup.errors import Refused
 from esdedup.reading.results import Page, Row
 from esdedup.serving.problems import described
-from esdedup.serving.refusals import Refused
 from esdedup.times import iso, time_ms
 from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import PageForm

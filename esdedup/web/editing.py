@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from esdedup.errors import SettingError
+from esdedup.errors import Refused, SettingError
 from esdedup.maintenance.editor import (
     MOST_NAMED,
     ArticlePlace,
@@ -19,7 +19,6 @@ from esdedup.messages import translatable
 from esdedup.origins import is_foreign
 from esdedup.reading.results import FullArticle
 from esdedup.serving.problems import described
-from esdedup.serving.refusals import Refused
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.comparison import article_at
 from esdedup.web.context import NOTICE_FIELDS, Context, ContextDep

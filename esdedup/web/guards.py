@@ -13,10 +13,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from esdedup.errors import Refused
 from esdedup.messages import translatable
 from esdedup.serving.limits import Limits
 from esdedup.serving.problems import Problem
-from esdedup.serving.refusals import Refused
 from esdedup.web.api import MAX_TEXT
 from esdedup.web.errors import error_answer
 

@@ -22,13 +22,13 @@ from esdedup.errors import (
     ForestLost,
     ForestOwner,
     IndexNotReady,
+    Refused,
     ServerError,
     ServerUnavailable,
     SettingError,
 )
 from esdedup.forest.model import Kind
 from esdedup.serving.problems import Problem
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar import app as module
 from esdedup.sidecar.app import OPENAPI_PATH, create_app, health_routes
 from esdedup.sidecar.metrics import ArticleKind, Metrics

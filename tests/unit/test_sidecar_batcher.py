@@ -9,8 +9,7 @@ from esdedup.ingest.actions import ArticleAction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.errors import EsdedupError
-from esdedup.serving.refusals import Refused
+from esdedup.errors import EsdedupError, Refused
 from esdedup.sidecar.batcher import Batcher, BatchLimits
 from esdedup.sidecar.metrics import Metrics
 

@@ -13,9 +13,8 @@ import pytest
 from esdedup.ingest.actions import ArticleAction
 
 from esdedup.elastic.meta import WritableIndex
-from esdedup.errors import ForestBusy, ForestOwner
+from esdedup.errors import ForestBusy, ForestOwner, Refused
 from esdedup.fields import Fields
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.auth import CallerRefused
 from esdedup.sidecar.enrich_api import enrich_routes

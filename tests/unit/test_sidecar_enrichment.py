@@ -10,9 +10,8 @@ import pytest
 from esdedup.ingest.actions import ArticleAction, read_action
 
 from esdedup.elastic.meta import WritableIndex
-from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
+from esdedup.errors import IndexNotReady, Refused, ServerError, ServerUnavailable
 from esdedup.fields import Fields
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar import auth as module
 from esdedup.sidecar.auth import CallerRefused, Rights
 from esdedup.sidecar.bulk_request import BulkItem, Rejection, read_bulk

@@ -10,9 +10,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from esdedup.errors import Refused
 from esdedup.serving.limits import HOLD
 from esdedup.serving.problems import Problem
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar.app import guarded
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.paths import counting, kind_of

@@ -15,10 +15,9 @@ from esdedup.ingest.owner import Owner
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import ForestSize
-from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, Refused, ServerUnavailable
 from esdedup.forest.model import Assignment, Kind
 from esdedup.forest.store import completed
-from esdedup.serving.refusals import Refused
 from esdedup.sidecar import owner as module
 from esdedup.sidecar.batcher import BatchLimits
 from esdedup.sidecar.metrics import Metrics

@@ -15,8 +15,7 @@ from esdedup.elastic.forest.store import NEARLY_FULL
 from esdedup.errors import SettingError
 from esdedup.maintenance import BoilerplateBySite, Maintenance, Stats, ViolationKind
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
-from esdedup.maintenance.shared_representatives import SharedRepresentative
-from esdedup.maintenance.stats import LearnedStats
+from esdedup.maintenance.stats import LearnedStats, SharedRepresentative
 
 _MAX_SHOWN = 1_000
 

@@ -23,7 +23,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.requests import Requests
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
-from esdedup.reading import articles, clusters, explanation, lists, search_form, sources, timeline
+from esdedup.reading import articles, clusters, explanation, lists, search_form, sources
 from esdedup.reading import overview as overviews
 from esdedup.reading import versions as stories
 from esdedup.reading.clusters import ForestScope
@@ -120,7 +120,7 @@ class _Reading:
     source_field = _Method(sources.source_field)
     source_names = _Method(sources.source_names)
     sources = _Method(sources.sources)
-    timeline = _Method(timeline.timeline)
+    timeline = _Method(overviews.timeline)
     versions = _Method(stories.versions)
     with_fingerprint = _Method(clusters.with_fingerprint)
 

@@ -22,7 +22,7 @@ from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.limits import Guard
 from esdedup.times import zone_named
-from esdedup.web import api, article_page, comparison, downloads, editing, languages, list_page, try_out
+from esdedup.web import api, article_pages, downloads, editing, languages, list_page, try_out
 from esdedup.web.api_app import add_layers, with_routes
 from esdedup.web.context import Context, Marking
 from esdedup.web.errors import error_answer
@@ -33,8 +33,8 @@ _REFRESH_INTERVAL_S = 1.0
 _PREFLIGHT_S = 600
 # This is added to the time limit for a response.
 _MARGIN_S = 5.0
-_PAGES = (try_out, downloads, list_page, article_page, comparison, editing, languages)
-_ROUTERS = [api.router, comparison.api_router, editing.api_router, *(each.router for each in _PAGES)]
+_PAGES = (try_out, downloads, list_page, article_pages, editing, languages)
+_ROUTERS = [api.router, article_pages.api_router, editing.api_router, *(each.router for each in _PAGES)]
 
 
 def create_app(

@@ -20,7 +20,7 @@ from esdedup.origins import is_foreign
 from esdedup.reading.results import FullArticle
 from esdedup.serving.problems import described
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
-from esdedup.web.comparison import article_at
+from esdedup.web.article_pages import article_at
 from esdedup.web.context import NOTICE_FIELDS, Context, ContextDep
 from esdedup.web.form import submitted_form
 from esdedup.web.rendering import render

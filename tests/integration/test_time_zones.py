@@ -11,8 +11,8 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, Reader, SettingError
+from esdedup.reading.overview import end_ms
 from esdedup.reading.queries import moment_ms
-from esdedup.reading.timeline import end_ms
 from esdedup.times import zone_named
 from tests.support.asgi import Request, Response, requests
 from tests.support.names import new_names

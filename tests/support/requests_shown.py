@@ -12,7 +12,6 @@ from esdedup.reading import (
     ranking,
     row_details,
     sources,
-    timeline,
     versions,
 )
 from esdedup.reading.list_request import ListRequest
@@ -59,8 +58,8 @@ IN_DOCS: dict[str, Query] = {
         size=10,
         fields=FIELDS,
     ),
-    "over-time": timeline.articles_over_time(
-        LIST.articles, timeline.by_calendar(86_400_000, zone_named("Europe/Berlin"), FIELDS)
+    "over-time": overview.articles_over_time(
+        LIST.articles, overview.by_calendar(86_400_000, zone_named("Europe/Berlin"), FIELDS)
     ),
     "row-details": row_details.clusters_body(
         [ROW],
@@ -85,7 +84,7 @@ IN_DOCS: dict[str, Query] = {
         size=20,
         fields=FIELDS,
     ),
-    "timeline": timeline.articles_over_time(
+    "timeline": overview.articles_over_time(
         {"term": {FIELDS.root: "ROOT-1"}}, queries.over_time(3_600_000, 0, FIELDS), source_field="source"
     ),
 }

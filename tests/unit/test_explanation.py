@@ -15,7 +15,7 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.reading.explanation import explain
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, Outcome, RootComparison, outcome
 from esdedup.sites import RawPage
-from esdedup.web.comparison import explained
+from esdedup.web.article_pages import explained
 from esdedup.web.languages import language
 from tests.sample import articles
 from tests.support.assign import assigned

@@ -16,9 +16,9 @@ from esdedup.reading.paging import Paging
 from esdedup.reading.queries import moment_ms
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.times import iso, time_ms
+from esdedup.web.article_pages import read_place
 from esdedup.web.bar_charts import HISTOGRAM_HEIGHT as HEIGHT
 from esdedup.web.bar_charts import curve, draw, histogram
-from esdedup.web.comparison import read_place
 from esdedup.web.form import PageForm, Period, SubmittedForm
 from esdedup.web.formats import address, language, later_ms, link, own_language, shortened, source_names
 from esdedup.web.languages import language as interface

@@ -14,7 +14,7 @@ from esdedup.cli.output import passage, print_stage, printable, show
 from esdedup.elastic.forest.store import NEARLY_FULL
 from esdedup.errors import SettingError
 from esdedup.maintenance import BoilerplateBySite, Maintenance, Stats, ViolationKind
-from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
+from esdedup.maintenance.maintenance import ARTICLES_READ, PASSAGES_SHOWN
 from esdedup.maintenance.stats import LearnedStats, SharedRepresentative
 
 _MAX_SHOWN = 1_000

@@ -229,7 +229,11 @@ class ArticleAudit:
         seen_ms = self.aging.round_up(record.seen_ms)
         # No content hash may outlive its node, whose time may be rounded with another granularity.
         right = StoredHash(record.content_hash, own and own.id, min(seen_ms, own.seen_ms) if own else seen_ms)
-        if last is None or (last.node and not other) or _hash_seen_ms(last, other) < record.seen_ms:
+        if (
+            last is None
+            or (last.node and not other)
+            or min(each.seen_ms for each in (last, other) if each) < record.seen_ms
+        ):
             changed = [own.remembering(right.content_hash, right.seen_ms) if own else right]
         elif has_root or record.seq != self.records.latest_of_hash(record.content_hash):
             return []
@@ -318,7 +322,3 @@ def _linked(node: StoredNode, record: Record) -> StoredNode:
         return node
     part_of, has_part = (link if is_node_id(link) else "" for link in record.links.values())
     return node._replace(part_of=node.part_of or part_of, has_part=node.has_part or has_part)
-
-
-def _hash_seen_ms(last: StoredHash, node: StoredNode | None) -> int:
-    return min(last.seen_ms, node.seen_ms) if node else last.seen_ms

@@ -167,10 +167,12 @@ class Records:
 
     def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Write new roots into articles; return how many articles were written."""
+        with_stories = self.have_stories
         # An article that is routed by its root must move to the shard of its new root.
         moving = [(record, root) for record, root in roots if record.routing == record.root]
+        # With stories, the partition depends on the story, which `ArticleAudit` checks.
         staying = [
-            (record, {"root": root, **NO_LINKS} | self._partition_of(root))
+            (record, {"root": root, **NO_LINKS} | ({} if with_stories else {"partition": partition_of(root)}))
             for record, root in roots
             if record.routing != record.root
         ]
@@ -180,10 +182,6 @@ class Records:
     def have_stories(self) -> bool:
         """Whether editors may merge and split the stories of all these indices."""
         return isinstance(self._fields, EditorialFields)
-
-    def _partition_of(self, root: str) -> dict[str, int]:
-        # With stories, the partition depends on the story, which `ArticleAudit` checks.
-        return {} if self.have_stories else {"partition": partition_of(root)}
 
     def update(self, changes: Sequence[Change]) -> int:
         """Change fields in the dedup objects; return how many articles were written."""

@@ -11,7 +11,6 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import Query, aggregate
 from esdedup.elastic.requests import count as count_documents
 from esdedup.errors import ArticleRejected
@@ -69,7 +68,6 @@ class StoredTexts:
     """Reads the texts of articles in indices that esdedup has set up; `client` should be `patient`."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields | None) -> None:
-        check_index_names(indices)
         self._client = client
         ready = execute(client, Scope(fields=fields).check(",".join(indices)))
         self._names, self._fields = ready.index, ready.fields

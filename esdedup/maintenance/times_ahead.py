@@ -28,7 +28,7 @@ class TimesAhead:
         state = self._index.status().state
         if state.time_ms > self._latest_ms:
             yield _violation(self._index.name, state.time_ms)
-        for some in self._stored_ahead():
+        for some in self._index.nodes.later_than(made_ms=self._latest_ms, seen_ms=self._latest_seen_ms):
             yield from (_violation(each.document_id, _latest_ms(each)) for each in some)
         for batch in self._articles_ahead():
             yield from (_violation(record.id, record.seen_ms) for record in batch)
@@ -55,9 +55,6 @@ class TimesAhead:
     def _articles_ahead(self) -> Iterator[list[Record]]:
         if self._records is not None:
             yield from self._records.batches(later_than_ms=self._latest_ms)
-
-    def _stored_ahead(self) -> Iterator[list[Stored]]:
-        yield from self._index.nodes.later_than(made_ms=self._latest_ms, seen_ms=self._latest_seen_ms)
 
     def set_back(self, stored: Stored, state: State) -> Stored:
         """Return a node or content hash without times in the future; they become the time of `state`."""

@@ -10,10 +10,7 @@ import numpy as np
 
 from esdedup._core import Changes
 
-__all__ = ["COLUMNS", "LEARNED", "Changes", "bytes_of", "read_changes"]
-
-LEARNED = 1 << 31
-"""The flag that is added to the page number in "passages_values" if the passage is boilerplate."""
+__all__ = ["COLUMNS", "Changes", "bytes_of", "read_changes"]
 
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     # The last page of the last complete block, the last page overall, then the fields of `Window`.
@@ -37,7 +34,7 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "sites_keys": (np.uint64, None),
     "sites_values": (np.uint32, 2),
     # By local hash of a passage (`local_hash` in `core/src/boilerplate/pages.rs`): the last page that was a
-    # new context; for boilerplate, any page of the period (`Window`) in which the passage was last seen.
+    # new context; for boilerplate, 2^31 plus any page of the period (`Window`) in which it was last seen.
     "passages_keys": (np.uint64, None),
     "passages_values": (np.uint32, 1),
     # For passages that were seen again: the first page; the sets, in bits, of the articles that have their

@@ -23,7 +23,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.requests import Requests
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
-from esdedup.reading import articles, clusters, explanation, lists, search_form, sources
+from esdedup.reading import articles, clusters, explanation, lists, search_form
 from esdedup.reading import overview as overviews
 from esdedup.reading import versions as stories
 from esdedup.reading.clusters import ForestScope
@@ -117,9 +117,9 @@ class _Reading:
     search_query = _Method(search_form.search_query)
     similar = _Method(clusters.similar)
     similar_to_text = _Method(clusters.similar_to_text)
-    source_field = _Method(sources.source_field)
-    source_names = _Method(sources.source_names)
-    sources = _Method(sources.sources)
+    source_field = _Method(stories.source_field)
+    source_names = _Method(stories.source_names)
+    sources = _Method(stories.sources)
     timeline = _Method(overviews.timeline)
     versions = _Method(stories.versions)
     with_fingerprint = _Method(clusters.with_fingerprint)

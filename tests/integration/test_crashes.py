@@ -12,10 +12,9 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import VERIFIED, Dedup, Profile
-from esdedup.boilerplate.changes import LEARNED
 from tests.support import exploring, stream
 from tests.support.feeder import Job, Point, feed
-from tests.support.learned import Pace, contents, documents, learned
+from tests.support.learned import LEARNED, Pace, contents, documents, learned
 from tests.support.names import Names
 
 # The number of kill points that are tried concurrently, each with its own index and forest.

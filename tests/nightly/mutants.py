@@ -139,7 +139,7 @@ MUTANTS = [
     ),
     Mutant(
         "a full page of sources has an additional row for the articles without a source",
-        "esdedup/reading/sources.py",
+        "esdedup/reading/versions.py",
         "len(names) == with_name < last",
         "len(names) == with_name <= last",
         ("integration/test_lists.py",),

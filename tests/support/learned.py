@@ -11,12 +11,14 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import COLUMNS, LEARNED, Changes
+from esdedup.boilerplate.changes import COLUMNS, Changes
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import learned as documents_of_learned
 from esdedup.elastic.forest import writer
 from esdedup.elastic.forest.learned import LearnedLog, read_learned
 
+# The flag that is added to the page number in "passages_values" if the passage is boilerplate.
+LEARNED = 1 << 31
 TABLES = ("pages", "sites", "passages", "contexts")
 # The number of columns that describe the pages of a site, in a row of "contexts".
 SITE_COLUMNS = 5

@@ -11,7 +11,6 @@ from esdedup.reading import (
     queries,
     ranking,
     row_details,
-    sources,
     versions,
 )
 from esdedup.reading.list_request import ListRequest
@@ -71,8 +70,8 @@ IN_DOCS: dict[str, Query] = {
     "one": articles.one_article("ID", fields=FIELDS, has_text=True),
     "similar": queries.newest_first(_OTHERS, Cursor(), size=20, fields=FIELDS),
     "excerpts": excerpts.excerpts_body("ROOT-1", "ROOT-0", fields=FIELDS),
-    "sources": sources.count_sources(_OTHERS, source_field="source", size=20),
-    "of-sources": sources.of_sources(
+    "sources": versions.count_sources(_OTHERS, source_field="source", size=20),
+    "of-sources": versions.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
     ),
     "versions": versions.versions_body(

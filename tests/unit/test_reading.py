@@ -34,7 +34,7 @@ from esdedup.reading.results import Excerpts, QuotedStory, Row
 from esdedup.reading.row_details import snippets_body, snippets_of
 from esdedup.reading.scope import CheckedIndex, Scope
 from esdedup.reading.search_form import SearchForm, words
-from esdedup.reading.sources import sources
+from esdedup.reading.versions import sources
 
 MATCH: Query = {"match": {"title": "ferry"}}
 TERM: Query = {"term": {"source": "A"}}

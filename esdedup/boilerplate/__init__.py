@@ -2,6 +2,5 @@
 
 Boilerplate is learned without configuration: it recurs on pages that otherwise differ. Overrides
 take precedence over learned boilerplate. The rules are in the crate: `core/src/boilerplate/`. Pure: no I/O,
-clock or environment, so the result depends only on the pages and their order. May import `fingerprint`,
-`text`, `sites` and `errors`.
+clock or environment, so the result depends only on the pages and their order.
 """

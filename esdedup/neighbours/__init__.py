@@ -1,5 +1,4 @@
 """Decides which fingerprints are near each other, indexes them in memory, and explains the decisions.
 
-An index finds exactly the near pairs. Pure: no I/O, clock or environment. May import `fingerprint`, `text`
-and `errors`.
+An index finds exactly the near pairs. Pure: no I/O, clock or environment.
 """

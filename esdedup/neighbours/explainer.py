@@ -147,10 +147,9 @@ class Explainer:
         return found.signatures if found.exists[0] else None
 
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
-        """Return whether two signatures are equal in all compared fields."""
         if one is None or other is None:
             return one is other
-        return self._relation.are_equal(one, other)
+        return self._relation.core.are_equal(one.tobytes(), other.tobytes())
 
     def _is_version(self, earlier: Signatures | None, later: Signatures | None, *, has_common: bool) -> bool:
         """Return whether the later text would join the earlier text only because of a common address."""
@@ -159,7 +158,7 @@ class Explainer:
         ((way,), _) = self._relation.joining(later, earlier, earlier)
         if has_common:
             return way == "address"
-        return way is not None and self._relation.have_common_key(later, earlier)
+        return way is not None and self._relation.core.have_common_key(later.tobytes(), earlier.tobytes())
 
     def _compare_whole_texts(self, one: _ComparedText, other: _ComparedText) -> WholeTextComparison | None:
         rules = self.profile.agreement

@@ -58,10 +58,6 @@ class Relation:
         """
         return self.core.ids(signatures.tobytes())
 
-    def are_equal(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether two signatures, arrays of shape ``(1,)``, are equal in all compared fields."""
-        return self.core.are_equal(one.tobytes(), other.tobytes())
-
     def signature_of(self, node_id: str) -> bytes | None:
         """Return the signature for a node id; None if it cannot be computed from the id."""
         return from_hex([node_id]).astype(self.dtype).tobytes() if self._agreement is None else None
@@ -109,10 +105,6 @@ class Relation:
         simhashes = representatives[~self.are_exact(representatives)].tolist()
         own = self.terms(signature.tobytes(), layout, are_indexed=False)
         return list(dict.fromkeys(itertools.chain(*map(layout.search_terms, simhashes), *own)))
-
-    def have_common_key(self, one: Signatures, other: Signatures) -> bool:
-        """Return whether two signatures, of shape ``(1,)``, have a representative or an address in common."""
-        return self.core.have_common_key(one.tobytes(), other.tobytes())
 
     def joining(
         self, signatures: Signatures, members: Signatures, roots: Signatures

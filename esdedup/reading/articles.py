@@ -135,7 +135,7 @@ def one_article(
     The article's text, which may be long, and `further` fields are read only with `has_text`.
     """
     whole = dict.fromkeys(
-        (*queries.fields_read(fields), *queries.with_text(fields), *site_fields(fields), *further)
+        (*queries.fields_read(fields), fields.text, fields.dedup, *site_fields(fields), *further)
     )
     read = list(whole) if has_text else [*queries.with_signature(fields), *fields.links, fields.root]
     query: Query = {"ids": {"values": [article_id]}}
@@ -236,4 +236,4 @@ def _with_record(fields: Fields) -> Query:
     """Return the part of a search that requests the text of each hit, and its record as indexed."""
     record = [f"{fields.dedup}.{name}" for name in _RECORD if name != "seen"]
     seen = {"field": f"{fields.dedup}.seen", "format": "epoch_millis"}
-    return {"_source": [*queries.with_text(fields), *site_fields(fields)], "docvalue_fields": [*record, seen]}
+    return {"_source": [fields.text, fields.dedup, *site_fields(fields)], "docvalue_fields": [*record, seen]}

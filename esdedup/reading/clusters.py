@@ -35,15 +35,12 @@ from esdedup.text.parsed import left_out
 OtherSources = Annotated[bool, "Leave out articles from the article's own source."]
 
 
+@dataclasses.dataclass(frozen=True)
 class Similarity:
-    """Compares articles with a given article or text."""
+    """Compares articles with a text by its profile and signature; None or an empty one compares nothing."""
 
-    def __init__(self, profile: Profile | None, signature: bytes) -> None:
-        """Compare with a signature; if it is empty or `profile` is None, nothing is compared."""
-        self._profile = profile
-        # The profile's label, computed once, to compare with the label of each article.
-        self._label = None if profile is None else profile.label
-        self._signature = signature
+    _profile: Profile | None
+    _signature: bytes
 
     @classmethod
     def to(cls, hit: Hit, fields: Fields) -> "Similarity":
@@ -74,12 +71,12 @@ class Similarity:
         measures: list[dict[str, Any]] = [{} for _ in hits]
         if self._profile is None or len(self._signature) != self._profile.signature_dtype.itemsize:
             return measures
-        dtype, rules = self._profile.signature_dtype, self._profile.agreement
+        dtype, rules, label = self._profile.signature_dtype, self._profile.agreement, self._profile.label
         signatures = {
             at: signature
             for at, hit in enumerate(hits)
             if len(signature := signature_of(hit["_source"], fields)) == len(self._signature)
-            and value_of(hit["_source"], f"{fields.dedup}.profile") == self._label
+            and value_of(hit["_source"], f"{fields.dedup}.profile") == label
         }
         if signatures:
             one = np.frombuffer(self._signature * len(signatures), dtype)

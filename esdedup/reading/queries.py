@@ -96,11 +96,6 @@ def by_ids(ids: Collection[str]) -> Query:
     }
 
 
-def with_text(fields: Fields) -> list[str]:
-    """Return the fields of an article that are needed to compare its text."""
-    return [fields.text, fields.dedup]
-
-
 def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
     """Return a sort whose ties are broken by arrival and index, so that pages never overlap."""
     direction = "asc" if by == "oldest" else "desc"

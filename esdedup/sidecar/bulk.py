@@ -23,7 +23,7 @@ from esdedup.errors import ServerError
 from esdedup.sidecar import bulk_request
 from esdedup.sidecar.bodies import JSON, NDJSON, in_thread_if_large, json_content_type, unpacked
 from esdedup.sidecar.enrichment import Enrichment
-from esdedup.sidecar.paths import ArticlePath, article_path_of, error_body, routed, values_of, without
+from esdedup.sidecar.paths import ArticlePath, article_path, error_body, routed, values_of, without
 from esdedup.sidecar.proxy import Proxy, target_of
 from esdedup.sidecar.upstream import WholeAnswer
 
@@ -45,6 +45,8 @@ _FORMS = frozenset(("filter_path", "format", "pretty"))
 _VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
 # This cannot match inside a JSON string, since quotes in strings are escaped.
 _STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
+# Key in the scope of a matched request for its `ArticlePath`.
+_PATH = "esdedup.article_path"
 # The maximum length of a match, including the white space of a pretty-printed response.
 _LONGEST = 32
 
@@ -62,14 +64,14 @@ class BulkRoute(Proxy):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
-        return (Match.NONE if article_path_of(scope) is None else Match.FULL), {}
+        path = article_path(scope["method"], scope["raw_path"])
+        return (Match.NONE if path is None else Match.FULL), {_PATH: path}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Enrich and forward the request; raises `Refused`."""
         self.enrichment.ownership().require()
         raw_body, came_s = await Request(scope, receive).body(), time.perf_counter()
-        path = article_path_of(scope)
-        assert path is not None
+        path: ArticlePath = scope[_PATH]
         is_bulk = path.operation == "bulk"
         content_type = json_content_type(_header(scope, "content-type"), usual=NDJSON if is_bulk else JSON)
         body = await unpacked(raw_body, scope=scope, most_bytes=self.max_body_bytes)

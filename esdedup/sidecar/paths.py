@@ -98,22 +98,11 @@ def parts_of(raw_path: bytes) -> list[bytes]:
     return [unquote_to_bytes(part) for part in parts[:1]] + parts[1:]
 
 
-_ARTICLE_PATH = "esdedup.article_path"
-
-
-def article_path_of(scope: Scope) -> ArticlePath | None:
-    """Return `article_path` for a request; the result is cached in the request's scope."""
-    if _ARTICLE_PATH not in scope:
-        scope[_ARTICLE_PATH] = article_path(scope["method"], scope["raw_path"])
-    path: ArticlePath | None = scope[_ARTICLE_PATH]
-    return path
-
-
 def kind_of(scope: Scope) -> RequestKind:
     """Return the kind by which the metrics count a request."""
     if is_own(scope):
         return "own"
-    path = article_path_of(scope)
+    path = article_path(scope["method"], scope["raw_path"])
     if path is None:
         return "other"
     return "bulk" if path.operation == "bulk" else "document"

@@ -122,26 +122,23 @@ def create_app(
         origins=origins,
     )
     # Wrap the application, whose own middleware does not see the response to an unexpected error.
-    return with_headers(
-        _with_cors(app, origins) if origins else app, has_thumbnails=thumbnail_field is not None
-    )
+    outer: ASGIApp = app
+    if origins:
+        # Let these pages read the responses to requests that carry no cookies or credentials.
+        outer = CORSMiddleware(
+            app,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Content-Type", "If-None-Match"],
+            expose_headers=["ETag", "Link", "Retry-After", "Content-Disposition"],
+            max_age=_PREFLIGHT_S,
+        )
+    return with_headers(outer, has_thumbnails=thumbnail_field is not None)
 
 
 def api_description() -> dict[str, Any]:
     """Return the description of the API (OpenAPI), which is the same for every index."""
     return with_routes(_ROUTERS).openapi()
-
-
-def _with_cors(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
-    """Let pages of some origins read the responses to requests that carry no cookies or credentials."""
-    return CORSMiddleware(
-        app,
-        allow_origins=list(origins),
-        allow_methods=["GET", "POST"],
-        allow_headers=["Content-Type", "If-None-Match"],
-        expose_headers=["ETag", "Link", "Retry-After", "Content-Disposition"],
-        max_age=_PREFLIGHT_S,
-    )
 
 
 class Visit(BoundedConnection):

@@ -144,7 +144,6 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
-        self._watch(articles, assignments, fingerprints.alphanumerics.tolist())
         label = self._label
         # Strict, because a column that is too short would silently drop articles.
         for article, assignment, fields, alphanumerics, letters, is_cut, fault in zip(
@@ -158,6 +157,7 @@ class Assigner:
             strict=True,
         ):
             article.assignment, article.is_cut, article.boilerplate_letters = assignment, is_cut, letters
+            self._watch(article, assignment, alphanumerics)
             if fault:
                 article.rejection = TextFailed(article.name, fault)
                 continue
@@ -166,22 +166,18 @@ class Assigner:
             )
         return written
 
-    def _watch(
-        self, articles: Sequence[ArticleAction], assignments: Sequence[Assignment], letters: Sequence[int]
-    ) -> None:
-        """Log a warning for each cluster that appears to be a placeholder."""
-        for article, assignment, count in zip(articles, assignments, letters, strict=True):
-            root, site = assignment.root, article.site
-            if count > MOST_LETTERS or root is None or site is None or assignment.kind is Kind.NEW_ROOT:
-                continue
-            if (title := _title_of(article)) and self.placeholders.add(
-                root, article.text, title=title, site=site
-            ):
-                log.warning(
-                    "the cluster %s seems to be a placeholder: several sites have its text under unrelated "
-                    "titles. If so, declare that text boilerplate in an override",
-                    root,
-                )
+    def _watch(self, article: ArticleAction, assignment: Assignment, letters: int) -> None:
+        """Log a warning if a cluster appears to be a placeholder."""
+        root, site = assignment.root, article.site
+        if letters > MOST_LETTERS or root is None or site is None or assignment.kind is Kind.NEW_ROOT:
+            return
+        title = _title_of(article)
+        if title and self.placeholders.add(root, article.text, title=title, site=site):
+            log.warning(
+                "the cluster %s seems to be a placeholder: several sites have its text under unrelated "
+                "titles. If so, declare that text boilerplate in an override",
+                root,
+            )
 
 
 def _title_of(article: ArticleAction) -> str | None:

@@ -1,6 +1,7 @@
 """Clusters articles in memory, without Elasticsearch."""
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -49,41 +50,36 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     is_undated: bool = pydantic.Field(default=False, exclude=True)
 
 
+@dataclasses.dataclass(kw_only=True)
 class Clustering:
     """Assigns articles to clusters in order of arrival, in a forest in memory.
 
-    With `use_time`, the forest's time is taken from the articles; without it, nothing expires. `on_cut` is
-    called with the name of each article whose text is too long to be fingerprinted whole. Rejected articles
-    are not yielded. With `state`, the forest begins with the contents of this file, which `save` replaces.
+    Rejected articles are not yielded. Without `use_time`, nothing expires.
     """
 
-    def __init__(
-        self,
-        *,
-        profile: Profile,
-        fields: Fields,
-        use_time: bool,
-        retention: timedelta | None = None,
-        state: Path | None = None,
-        overrides: Overrides = NO_OVERRIDES,
-        on_rejected: Callable[[ArticleRejected], None],
-        on_cut: Callable[[str], None] = lambda _: None,
-        workers: int = WORKERS,
-    ) -> None:
-        refuse_useless(overrides, keep_boilerplate=profile.keep_boilerplate)
-        self._fields = fields
-        self._overrides = overrides
-        self._use_time = use_time
-        self._on_rejected = on_rejected
-        self._on_cut = on_cut
+    profile: Profile
+    fields: Fields
+    # Whether the forest's time is taken from the articles.
+    use_time: bool
+    retention: timedelta | None = None
+    # The forest begins with the contents of this file, which `save` replaces.
+    state: Path | None = None
+    overrides: Overrides = NO_OVERRIDES
+    on_rejected: Callable[[ArticleRejected], None]
+    # Called with the name of each article whose text is too long to be fingerprinted whole.
+    on_cut: Callable[[str], None] = lambda _: None
+    workers: int = WORKERS
+
+    def __post_init__(self) -> None:
+        refuse_useless(self.overrides, keep_boilerplate=self.profile.keep_boilerplate)
         self._dates = DateCheck()
-        self._fingerprinter = Fingerprinter(profile, threads=workers)
+        self._fingerprinter = Fingerprinter(self.profile, threads=self.workers)
         self._store: MemoryStore
-        if state is not None:
-            self._store = SavedStore(state, profile=profile, retention=retention)
+        if self.state is not None:
+            self._store = SavedStore(self.state, profile=self.profile, retention=self.retention)
         else:
-            aging = Aging.of(retention=DEFAULT_RETENTION if retention is None else retention)
-            self._store = MemoryStore(aging=aging, relation=relation_of(profile))
+            aging = Aging.of(retention=DEFAULT_RETENTION if self.retention is None else self.retention)
+            self._store = MemoryStore(aging=aging, relation=relation_of(self.profile))
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:
         """Learn boilerplate from texts without assigning them; return how many were new."""
@@ -91,7 +87,7 @@ class Clustering:
             texts,
             fingerprinter=self._fingerprinter,
             open_store=lambda: contextlib.nullcontext(self._store),
-            overrides=self._overrides,
+            overrides=self.overrides,
             on_learned=on_learned,
         )
 
@@ -101,7 +97,7 @@ class Clustering:
 
     def pairs(self, articles: Iterable[ReadArticle]) -> Iterator[tuple[FileArticle, ClusteredArticle]]:
         """Assign articles as `cluster` does, and yield each with its cluster."""
-        for batch in text_batches(articles, self._fields, self._on_rejected):
+        for batch in text_batches(articles, self.fields, self.on_rejected):
             yield from self._cluster_batch(batch)
 
     def save(self) -> None:
@@ -112,20 +108,20 @@ class Clustering:
     def _cluster_batch(
         self, batch: list[tuple[FileArticle, str]]
     ) -> Iterator[tuple[FileArticle, ClusteredArticle]]:
-        field = self._fields.time
-        values = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
+        field = self.fields.time
+        values = [value_of(article.article, field) if self.use_time else None for article, _ in batch]
         dates = [judged(each, time_reader(None)(each)) for each in values]
-        origins = [Provenance.of(article.article, self._fields, article.id) for article, _ in batch]
+        origins = [Provenance.of(article.article, self.fields, article.id) for article, _ in batch]
         fingerprints, decided = arrive(
             [text for _, text in batch],
             times_ms=[dated_ms for dated_ms, _ in dates],
             fingerprinter=self._fingerprinter,
             store=self._store,
             now_ms=int(time.time() * 1000),
-            overrides=self._overrides,
+            overrides=self.overrides,
             sites=(each.site for each in origins),
             articles=(each.path or article.id for each, (article, _) in zip(origins, batch, strict=True)),
-            titles=(term_of(article.article, self._fields.title) for article, _ in batch),
+            titles=(term_of(article.article, self.fields.title) for article, _ in batch),
             origins=(each.origin for each in origins),
         )
         results = zip(
@@ -140,9 +136,9 @@ class Clustering:
         )
         for (article, _), (dated_ms, wrong), assigned, length, letters, is_cut, fault in results:
             if is_cut:
-                self._on_cut(article.name)
+                self.on_cut(article.name)
             if fault:
-                self._on_rejected(TextFailed(article.name, fault))
+                self.on_rejected(TextFailed(article.name, fault))
                 continue
             self._dates.check(article.name, wrong, field=field)
             clustered = ClusteredArticle(
@@ -154,6 +150,6 @@ class Clustering:
                 fingerprint=assigned.node,
                 length=length,
                 boilerplate_letters=letters,
-                is_undated=self._use_time and dated_ms is None,
+                is_undated=self.use_time and dated_ms is None,
             )
             yield article, clustered

@@ -1,9 +1,11 @@
 """Enriches and indexes the articles of files, and accounts for every article."""
 
 import collections
+import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field
 from typing import Any
 
 import pydantic
@@ -53,15 +55,15 @@ class RunSummary(pydantic.BaseModel, frozen=True):
     seconds: float
 
 
+@dataclasses.dataclass(eq=False)
 class Run:
     """A run that writes articles and counts every article."""
 
-    def __init__(self) -> None:
-        # Counts by field of `RunSummary`.
-        self._counts: collections.Counter[str] = collections.Counter()
-        self._started_s = time.monotonic()
-        # The articles that are being enriched, in order: the id, and the source (for `_reject`).
-        self._under_way: collections.deque[tuple[str, Any]] = collections.deque()
+    # Counts by field of `RunSummary`.
+    _counts: collections.Counter[str] = field(default_factory=collections.Counter, init=False)
+    _started_s: float = field(default_factory=time.monotonic, init=False)
+    # The articles that are being enriched, in order: the id, and the source (for `_reject`).
+    _under_way: collections.deque[tuple[str, Any]] = field(default_factory=collections.deque, init=False)
 
     @property
     def summary(self) -> RunSummary:
@@ -135,24 +137,15 @@ def counts_of(article: ArticleAction, assignment: Assignment) -> dict[str, int]:
     }
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
 class Load(Run):
-    """A run that indexes articles, and accounts for every article.
+    """A run that indexes articles, and accounts for every article."""
 
-    `on_cut` is called with the name of each article whose text is too long to be fingerprinted whole, and
-    `on_refused` with each article that was read but could not be indexed.
-    """
-
-    def __init__(
-        self,
-        *,
-        on_rejected: Callable[[ArticleRejected], None],
-        on_cut: Callable[[str], None] = lambda _: None,
-        on_refused: Callable[[FileArticle], None] = lambda _: None,
-    ) -> None:
-        super().__init__()
-        self._on_rejected = on_rejected
-        self._on_refused = on_refused
-        self._on_cut = on_cut
+    on_rejected: Callable[[ArticleRejected], None]
+    # Called with the name of each article whose text is too long to be fingerprinted whole.
+    on_cut: Callable[[str], None] = lambda _: None
+    # Called with each article that was read but could not be indexed.
+    on_refused: Callable[[FileArticle], None] = lambda _: None
 
     def run(
         self,
@@ -192,7 +185,7 @@ class Load(Run):
             for each in itertools.chain.from_iterable(self._write(bulk, actions, check=dedup.require_ready)):
                 article, counts = each.note
                 if each.refusal is None and counts["cut"]:
-                    self._on_cut(article.name)
+                    self.on_cut(article.name)
 
     def _actions(
         self, batch: Iterable[ReadArticle], index_of: Callable[[FileArticle], str], *, operation: str
@@ -200,7 +193,7 @@ class Load(Run):
         for article in batch:
             self._counts["read"] += 1
             if isinstance(article, ArticleRejected):
-                self._on_rejected(article)
+                self.on_rejected(article)
                 continue
             self._under_way.append((article.id, article))
             yield {
@@ -211,8 +204,8 @@ class Load(Run):
             }
 
     def _reject(self, source: FileArticle, rejected: ArticleRejected) -> None:
-        self._on_rejected(ArticleRejected(source.name, rejected.reason))
-        self._on_refused(source)
+        self.on_rejected(ArticleRejected(source.name, rejected.reason))
+        self.on_refused(source)
 
 
 def _now_ms() -> int:

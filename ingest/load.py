@@ -5,7 +5,6 @@ import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 from typing import Any
 
 import pydantic
@@ -55,15 +54,15 @@ class RunSummary(pydantic.BaseModel, frozen=True):
     seconds: float
 
 
-@dataclasses.dataclass(eq=False)
 class Run:
     """A run that writes articles and counts every article."""
 
-    # Counts by field of `RunSummary`.
-    _counts: collections.Counter[str] = field(default_factory=collections.Counter, init=False)
-    _started_s: float = field(default_factory=time.monotonic, init=False)
-    # The articles that are being enriched, in order: the id, and the source (for `_reject`).
-    _under_way: collections.deque[tuple[str, Any]] = field(default_factory=collections.deque, init=False)
+    def __init__(self) -> None:
+        # Counts by field of `RunSummary`.
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._started_s = time.monotonic()
+        # The articles that are being enriched, in order: the id, and the source (for `_reject`).
+        self._under_way: collections.deque[tuple[str, Any]] = collections.deque()
 
     @property
     def summary(self) -> RunSummary:
@@ -146,6 +145,9 @@ class Load(Run):
     on_cut: Callable[[str], None] = lambda _: None
     # Called with each article that was read but could not be indexed.
     on_refused: Callable[[FileArticle], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        super().__init__()
 
     def run(
         self,

@@ -1,5 +1,6 @@
 """Adopts existing articles: gives each a fingerprint and a root, in its index or in a copy of the index."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -80,15 +81,8 @@ class Adoption(InPlace):
     def repeated_of_latest(self, profile: Profile) -> tuple[int, int]:
         """Cluster the latest 1,000 articles in memory; return their number, and the number of repeats."""
         latest = {"order": "desc", "unmapped_type": "date", "numeric_type": "date"}
-        with translated(f"read the latest articles of {self._index!r}", index=self._index):
-            answer = patient(self._client).search(
-                index=self._index,
-                query=self._to_do,
-                sort=[{self.fields.time: latest}],
-                size=_LATEST,
-                allow_partial_search_results=False,
-            )
-        articles = list(map(_article, reversed(answer["hits"]["hits"])))
+        hits = itertools.islice(self._hits(self._to_do, {self.fields.time: latest}), _LATEST)
+        articles = [*map(_article, hits)][::-1]
         clustering = Clustering(
             profile=profile,
             fields=self.fields,

@@ -16,12 +16,12 @@ from esdedup.ingest.load import Run
 from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import ArticleBulk
 from esdedup.elastic.errors import translated
-from esdedup.elastic.execute import hit_pages
+from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.mappings import refuse_forests, template_of
 from esdedup.elastic.meta import is_routed_by_root, saved_fields
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.patience import patient
-from esdedup.elastic.requests import Query
+from esdedup.elastic.requests import Query, aggregate
 from esdedup.errors import ArticleRejected, IndexBlocked, IndexNotReady, SettingError
 from esdedup.fields import Fields
 
@@ -131,12 +131,10 @@ class InPlace(Run):
             "terms": {"field": "_index", "size": _MOST_INDICES},
             "aggs": {"todo": {"filter": self._to_do}},
         }
-        with translated(f"count the articles of {self._index!r}", index=self._index):
-            counted = client.search(
-                index=self._index, size=0, aggs={"indices": by_index}, allow_partial_search_results=False
-            )
+        counted = execute(client, aggregate(self._index, {"match_all": {}}, {"indices": by_index}))
+        counts = {each["key"]: each for each in counted["indices"]["buckets"]}
+        with translated(f"measure {self._index!r}", index=self._index):
             sizes = client.indices.stats(index=self._index, metric="store")["indices"]
-        counts = {each["key"]: each for each in counted["aggregations"]["indices"]["buckets"]}
         return tuple(
             FoundIndex(
                 index=name,

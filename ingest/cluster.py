@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -11,7 +12,7 @@ import pydantic
 from esdedup.ingest.assigner import DateCheck, arrive
 from esdedup.ingest.dates import judged
 from esdedup.ingest.files import FileArticle, ReadArticle, text_batches
-from esdedup.ingest.learn import OnLearned, learn
+from esdedup.ingest.learn import learn
 from esdedup.ingest.saved_state import SavedStore
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
@@ -20,11 +21,11 @@ from esdedup.fields import Fields, term_of, value_of
 from esdedup.fingerprint import WORKERS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Kind
+from esdedup.forest import Aging, Kind, Store
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.sites import Provenance, RawPage
+from esdedup.sites import Provenance
 from esdedup.times import time_reader
 
 
@@ -80,15 +81,13 @@ class Clustering:
         else:
             aging = Aging.of(retention=DEFAULT_RETENTION if self.retention is None else self.retention)
             self._store = MemoryStore(aging=aging, relation=relation_of(self.profile))
-
-    def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:
-        """Learn boilerplate from texts without assigning them; return how many were new."""
-        return learn(
-            texts,
+        store: Store = self._store
+        # Learns boilerplate from texts without assigning them.
+        self.learn = functools.partial(
+            learn,
             fingerprinter=self._fingerprinter,
-            open_store=lambda: contextlib.nullcontext(self._store),
+            open_store=lambda: contextlib.nullcontext(store),
             overrides=self.overrides,
-            on_learned=on_learned,
         )
 
     def cluster(self, articles: Iterable[ReadArticle]) -> Iterator[ClusteredArticle]:

@@ -16,8 +16,7 @@ from pathlib import Path
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.batches import BATCH_SIZE
-from esdedup.ingest.learn import OnLearned, learn
+from esdedup.ingest.learn import learn
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.article_indices import Articles
@@ -37,7 +36,6 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Assignment
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
-from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
@@ -149,6 +147,13 @@ class Owner(Closing):
             most_plausible_leaves=settings.most_plausible_leaves,
             threads=settings.workers,
         )
+        # Learns boilerplate from pages without assigning them.
+        self.learn = functools.partial(
+            learn,
+            fingerprinter=Fingerprinter(profile, threads=settings.workers),
+            open_store=self._owned,
+            overrides=settings.overrides,
+        )
         self._edits = Edits()
         self._articles = Articles(client)
         # For each index whose articles were assigned, whether the index has been claimed (see `_claim`).
@@ -213,25 +218,6 @@ class Owner(Closing):
                 # A serious error will recur with the next batch.
                 log.info("a text could not be looked up by the owner of the forest: %s", error)
                 return None
-
-    def learn(
-        self,
-        texts: Iterable[RawPage],
-        *,
-        batch_size: int = BATCH_SIZE,
-        on_learned: OnLearned,
-        are_last: bool = True,
-    ) -> int:
-        """Learn boilerplate from pages without assigning them; see `esdedup.ingest.learn.learn`."""
-        return learn(
-            texts,
-            fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
-            open_store=self._owned,
-            overrides=self._settings.overrides,
-            batch_size=batch_size,
-            on_learned=on_learned,
-            are_last=are_last,
-        )
 
     def contents(self) -> ForestSize:
         """Count the forest's contents."""

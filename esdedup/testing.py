@@ -10,11 +10,12 @@ def test_a_reprint_joins_the_original():
 """
 
 import dataclasses
+import functools
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import cast
 
@@ -27,7 +28,7 @@ from esdedup.fields import Fields, editorial
 from esdedup.fingerprint import WORKERS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
-from esdedup.forest import Aging
+from esdedup.forest import Aging, Store
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.forest.store import MemoryStore
@@ -36,11 +37,10 @@ from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.async_dedup import AsyncDedup
 from esdedup.ingest.batches import BATCH_SIZE, check_batch_size
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.learn import OnLearned, learn
+from esdedup.ingest.learn import learn
 from esdedup.ingest.owner import Owner, OwnerSettings
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.reader import Reader
-from esdedup.sites import RawPage
 from esdedup.times import DEFAULT_FORMAT
 
 __all__ = ["AsyncInMemoryDedup", "InMemoryDedup"]
@@ -148,8 +148,6 @@ class _Owner:
     """The owner of a forest in memory; has the methods of `Owner` that `InMemoryDedup` calls."""
 
     def __init__(self, profile: Profile, settings: OwnerSettings) -> None:
-        self._settings = settings
-        self._fingerprinter = Fingerprinter(profile, threads=settings.workers)
         self._assigner = Assigner(
             profile,
             overrides=settings.overrides,
@@ -158,22 +156,22 @@ class _Owner:
         )
         self._store = MemoryStore(aging=cast(Aging, settings.aging), relation=relation_of(profile))
         self._lock = threading.Lock()
+        self.learn = functools.partial(
+            learn,
+            fingerprinter=Fingerprinter(profile, threads=settings.workers),
+            open_store=self._locked,
+            overrides=settings.overrides,
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[Store]:
+        with self._lock:
+            yield self._store
 
     def assign(self, articles: Sequence[ArticleAction]) -> None:
-        with self._lock:
-            self._assigner.assign(articles, store=self._store, now_ms=int(time.time() * 1000)).result()
+        with self._locked() as store:
+            self._assigner.assign(articles, store=store, now_ms=int(time.time() * 1000)).result()
 
     def expire(self) -> Expired:
         # Expired nodes are dropped while articles are assigned.
         return Expired()
-
-    def learn(self, texts: Iterable[RawPage], *, batch_size: int, on_learned: OnLearned) -> int:
-        with self._lock:
-            return learn(
-                texts,
-                fingerprinter=self._fingerprinter,
-                open_store=lambda: nullcontext(self._store),
-                overrides=self._settings.overrides,
-                batch_size=batch_size,
-                on_learned=on_learned,
-            )

@@ -89,7 +89,7 @@ def short(value: float) -> str:
     """Format a number with at most three significant digits."""
     for limit, name in ((1e9, " billion"), (1e6, " million")):
         if value >= limit:
-            return f"{value / limit:.3g}{name}"
+            return f"{float(f'{value / limit:.3g}'):,g}{name}"
     return f"{value:.2g}" if value < 10 else f"{round(value, 3 - len(str(int(value)))):,.0f}"
 
 

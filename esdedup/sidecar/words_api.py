@@ -81,8 +81,10 @@ def words_routes(own: Profile, *, max_body_bytes: int) -> APIRouter:
         text = given.get("text")
         if not isinstance(text, str):
             raise RequestRefused(400, "invalid_request", "the body has no 'text', or it is not a string")
-        if others := ", ".join(sorted(map(repr, given.keys() - {"text"}))):
-            raise RequestRefused(400, "invalid_request", f"the body has {others}; it may have only 'text'")
+        names = (given.keys() - {"text"}) | (request.query_params.keys() - {"profile"})
+        if others := ", ".join(sorted(map(repr, names))):
+            taken = "the body takes only 'text', and the address 'profile'"
+            raise RequestRefused(400, "invalid_request", f"{others} would be ignored: {taken}")
         return await asyncio.wrap_future(thread.begin(words_of, text, profiles[profile or usual]))
 
     return router

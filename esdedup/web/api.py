@@ -164,7 +164,8 @@ async def routes(request: Request) -> dict[str, Any]:
 @router.get("/list", summary="The list: one row for each cluster of near-duplicate articles")
 async def list_rows(context: ContextDep, form: Annotated[Form, Query()]) -> Page:
     """Each row has its number of similar articles and of sources, and its first and last publication time."""
-    return bounded(await context.reader.list(context.index, **await form.options(context)))
+    options = await form.dated(context.zone).options(context)
+    return bounded(await context.reader.list(context.index, **options))
 
 
 @router.get(
@@ -172,9 +173,8 @@ async def list_rows(context: ContextDep, form: Annotated[Form, Query()]) -> Page
 )
 async def overview(context: ContextDep, form: Annotated[Form, Query()]) -> Overview:
     """Takes the parameters of the list. Parameters that select rows have no effect."""
-    return bounded(
-        await context.reader.overview(context.index, **form.search(context), size=MAX_FACET_VALUES)
-    )
+    search = form.dated(context.zone).search(context)
+    return bounded(await context.reader.overview(context.index, **search, size=MAX_FACET_VALUES))
 
 
 @router.get("/source-names", summary="The names of sources that contain a given string")

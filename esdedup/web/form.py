@@ -90,6 +90,9 @@ class Form(ParameterModel):
     """Only articles from this day or moment on, ISO 8601."""
     until: str = ""
     """Only articles up to this day or moment, inclusive, ISO 8601."""
+    period: Period | None = None
+    """Only articles of today, or of the last 24 hours or 7 days; ignored with `since` or `until`. Continue
+    with `page`, not with `after`, since the period moves."""
     time_zone: Annotated[
         str, Field(examples=["Asia/Shanghai"]), AfterValidator(lambda name: name and zone_named(name).key)
     ] = ""
@@ -153,6 +156,16 @@ class Form(ParameterModel):
         given = {"words": self.q, "where": values_by_field(self.where), "time_zone": context.zone.key}
         return self.model_dump(include=_SEARCH_FIELDS) | given
 
+    def dated(self, zone: ZoneInfo) -> Self:
+        """Return the form with the beginning of its period as `since`."""
+        if self.period is None or self.since or self.until:
+            return self
+        now = datetime.now(UTC)
+        since = str(now.astimezone(zone).date())
+        if length := _LENGTHS.get(self.period):
+            since = (now - length).isoformat(timespec="minutes")
+        return self.model_copy(update={"since": since, "period": None})
+
     async def options(self, context: Context) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.list`."""
         query = None
@@ -167,8 +180,6 @@ class PageForm(Form):
 
     compact: bool = False
     """Show each row in two lines on pages, without its text."""
-    period: Period | None = None
-    """Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given."""
     name: Annotated[str, Field(max_length=_LONGEST_NAME)] = ""
     """A name for this search, which is the title of its page and of its feed."""
 
@@ -187,16 +198,6 @@ class PageForm(Form):
         size = self.model_dump(exclude_defaults=True, include={"size"})
         same = self.parameters | size | {"page": "", "after": ""}
         return same | ({"name": ""} if changes.keys() - _VIEW_FIELDS else {}) | changes
-
-    def dated(self, zone: ZoneInfo) -> Self:
-        """Return the form with the beginning of its period as `since`."""
-        if self.period is None:
-            return self
-        now = datetime.now(UTC)
-        since = str(now.astimezone(zone).date())
-        if length := _LENGTHS.get(self.period):
-            since = (now - length).isoformat(timespec="minutes")
-        return self.model_copy(update={"since": since, "period": None})
 
     @classmethod
     def of_address(cls, query: str) -> "PageForm":

@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlencode
 
@@ -66,6 +67,16 @@ def ask(elasticsearch_url: str, index: str) -> Iterator[Ask]:
 
         yield ask
         runner.run(client.close())
+
+
+@pytest.mark.parametrize("path", [f"{PREFIX}/list", f"{PREFIX}/overview"])
+def test_a_period_selects_the_latest_articles(ask: Ask, path: str) -> None:
+    recent = {"since": (datetime.now(UTC) - timedelta(hours=24)).isoformat()}
+    every, since = (ask(path, urlencode(query)).json["total_articles"] for query in ({}, recent))
+    assert since < every
+    assert ask(path, "period=24h").json["total_articles"] == since
+    assert ask(path, "period=24h&since=2000-01-01").json["total_articles"] == every
+    assert "24h" in ask(path, "period=1h").json["detail"]
 
 
 def test_unchanged_responses_are_not_sent_again(ask: Ask) -> None:

@@ -140,6 +140,11 @@ def test_a_forest_too_large_for_memory_is_searched() -> None:
     shown = " ".join(found.sentences())
     needed_gb = planned()["owner_memory_gb"]
     assert f"the owner needs {short(needed_gb)} GB" in shown
+    assert [short(each) for each in (2.736e13, 2.736e9, 1e6)] == [
+        "27,400 billion",
+        "2.74 billion",
+        "1 million",
+    ]
     # The retention that the sentence names just fits.
     days = float(shown.split("a retention of ")[1].split()[0])
     assert planned(owner_memory_gb=4, retention_days=days * 0.99).searching is None

@@ -1913,6 +1913,8 @@ export interface operations {
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored with `since` or `until`. Continue with `page`, not with `after`, since the period moves. */
+                period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
@@ -2013,6 +2015,8 @@ export interface operations {
                 min_sources?: number;
                 /** @description The number of the page, from 1. */
                 page?: number;
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored with `since` or `until`. Continue with `page`, not with `after`, since the period moves. */
+                period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
                 /** @description Only articles from this day or moment on, ISO 8601. */
@@ -2603,7 +2607,7 @@ export interface operations {
                 min_sources?: number;
                 /** @description A name for this search, which is the title of its page and of its feed. */
                 name?: string;
-                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given. */
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored with `since` or `until`. Continue with `page`, not with `after`, since the period moves. */
                 period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
@@ -2689,7 +2693,7 @@ export interface operations {
                 min_sources?: number;
                 /** @description A name for this search, which is the title of its page and of its feed. */
                 name?: string;
-                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given. */
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored with `since` or `until`. Continue with `page`, not with `after`, since the period moves. */
                 period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;
@@ -2779,7 +2783,7 @@ export interface operations {
                 name?: string;
                 /** @description The number of the page, from 1. */
                 page?: number;
-                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored if `since` or `until` is given. */
+                /** @description Only articles of today, or of the last 24 hours or 7 days; ignored with `since` or `until`. Continue with `page`, not with `after`, since the period moves. */
                 period?: ("today" | "24h" | "7d") | null;
                 /** @description Words that must all be in the title or the text; `"a phrase"`, `a | b`, `-without`, `begin*` and `(group)` work as in most search boxes. Every input is valid. */
                 q?: string;

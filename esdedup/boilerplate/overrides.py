@@ -189,7 +189,6 @@ def _override(line: bytes, name: str) -> Override:
 
 @functools.cache
 def _shipped() -> dict[tuple[int, str | None], bool]:
-    """Return the overrides that ship with the package."""
     with (resources.files("esdedup.boilerplate") / "placeholders.jsonl").open("rb") as lines:
         return Overrides.of_lines(lines)._overridden
 
@@ -200,5 +199,4 @@ def _scope(override: Override) -> tuple[bool, str | None]:
 
 
 def _passages(texts: Sequence[str]) -> Passages:
-    """Return the passages of raw texts."""
     return ParsedTexts.of(texts, max_length=sys.maxsize).passages

@@ -221,7 +221,6 @@ class _RowCounter:
         return [estimate_rows(request)]
 
     def rows(self, answer: Any) -> Requests[tuple[int, bool]]:
-        """Return the number of rows, and whether it is exact."""
         if not self.request.dedup:
             return self.total_articles, True
         if self.total_articles <= self.request.tuning.few_articles:

@@ -131,7 +131,6 @@ class OwnerThread:
                 await self._run(self._release)
 
     async def _keep_forest(self) -> None:
-        """Take the forest and keep it, until cancelled."""
         while True:
             is_more_to_do = await self._run(self._take_or_keep)
             if not is_more_to_do:

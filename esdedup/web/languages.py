@@ -8,7 +8,8 @@ import dataclasses
 import functools
 import gettext
 import io
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from importlib import resources
 from typing import Annotated, Literal
@@ -35,6 +36,9 @@ _YEAR_S = 365 * 24 * 3600
 _LONGEST_BACK = 32_000
 # Times that are further from the current time are not written as a distance from it.
 _RECENT = timedelta(days=7)
+
+# A language in `Accept-Language`, and its quality if it is not 1.
+_PREFERENCE = re.compile(r"([\w*-]+)\s*(?:;\s*q=([0-9](?:\.[0-9]*)?)\s*)?(?:,|$)")
 
 router = APIRouter(include_in_schema=False)
 
@@ -143,22 +147,11 @@ def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> str:
     """Return the chosen language, or the language that the browser prefers."""
     code = cookies.get(COOKIE)
     if code not in NAMES:
-        preferred = sorted(_preferences(headers.get("accept-language", "")), key=lambda each: -each[1])
-        tags = [tag for tag, _ in preferred]
+        named = _PREFERENCE.findall(headers.get("accept-language", ""))
+        qualities = {tag: float(quality or 1) for tag, quality in named}
+        tags = sorted(filter(qualities.get, qualities), key=lambda tag: -qualities[tag])
         code = babel.negotiate_locale(tags, list(NAMES), sep="-") or next(iter(NAMES))
     return code
-
-
-def _preferences(header: str) -> Iterator[tuple[str, float]]:
-    """Read ``Accept-Language``: each language with its quality."""
-    for part in header.split(","):
-        tag, _, parameter = part.partition(";")
-        try:
-            quality = float(parameter.partition("=")[2]) if parameter else 1.0
-        except ValueError:
-            continue
-        if quality > 0 and tag.strip():
-            yield tag.strip(), quality
 
 
 def calendar_time(value: object, zone: tzinfo = UTC) -> datetime | None:

@@ -89,7 +89,6 @@ def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[
 
 
 def _as_text(example: Any) -> str:
-    """Return an example as text, or an empty string."""
     if example is None or isinstance(example, str):
         return example or ""
     return json.dumps(example, indent=2, ensure_ascii=False)

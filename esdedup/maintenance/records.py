@@ -15,7 +15,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import read_meta
 from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.forest.stored import columns_of
-from esdedup.elastic.requests import Query, refresh
+from esdedup.elastic.requests import Query, aggregate, count, refresh, search
 from esdedup.errors import ForestMismatch, IndexNotReady
 from esdedup.fields import EditorialFields, Fields, partition_of, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
@@ -74,17 +74,18 @@ class Records:
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
         self._client = client
         self._indices = list(indices)
-        self._names = ", ".join(indices)
+        self._names = ",".join(indices)
         self._fields = fields
         self._seen = f"{fields.dedup}.seen"
 
     def count(self) -> int:
         """Count the articles that have a root."""
-        return self._count({"exists": {"field": self._fields.root}})
+        return execute(self._client, count(self._names, {"exists": {"field": self._fields.root}}))
 
     def count_without(self) -> int:
         """Count the articles that have no root."""
-        return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
+        without = {"bool": {"must_not": {"exists": {"field": self._fields.root}}}}
+        return execute(self._client, count(self._names, without))
 
     def state(self, *, latest_ms: int | None = None) -> State:
         """Return the minimum state of a forest with all these articles, ignoring times after `latest_ms`."""
@@ -127,7 +128,7 @@ class Records:
             "track_total_hits": False,
             **self._hit_body(),
         }
-        pages = hit_pages(self._client, ",".join(self._indices), body)
+        pages = hit_pages(self._client, self._names, body)
         return ([self._record_of(hit) for hit in hits] for hits in pages)
 
     def refuse_others_articles(self, index: ForestIndex, *, max_known: float = 0.1) -> None:
@@ -162,7 +163,8 @@ class Records:
         columns = columns_of([terms for _, terms in bands])
         filters: list[Query] = [{"terms": {f"{self._fields.dedup}.bands": column}} for column in columns]
         filters.append({"ids": {"values": [record.id for record, _ in bands]}})
-        answer = self._search(query={"bool": {"filter": filters}}, size=limits.MAX_HITS, source=False)
+        body = {"query": {"bool": {"filter": filters}}, "size": limits.MAX_HITS, "_source": False}
+        (answer,) = execute(self._client, search(self._names, body))
         return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
 
     def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
@@ -192,16 +194,8 @@ class Records:
         with translated(f"refresh {self._names}"):
             self._client.indices.refresh(index=self._indices)
 
-    def _count(self, query: Query) -> int:
-        answer = self._search(size=0, query=query, track_total_hits=True, allow_no_indices=False)
-        return int(answer["hits"]["total"]["value"])
-
     def _aggregate(self, aggregations: Query) -> dict[str, Any]:
-        return dict(self._search(size=0, aggs=aggregations, allow_no_indices=False)["aggregations"])
-
-    def _search(self, **parameters: Any) -> Any:
-        with translated(f"read the articles in {self._names}"):
-            return self._client.search(index=self._indices, allow_partial_search_results=False, **parameters)
+        return execute(self._client, aggregate(self._names, {"match_all": {}}, aggregations))
 
     def _samples(self, *, until_seq: int, since_ms: int) -> dict[str, list[Record]]:
         """Return the latest and first fingerprinted articles of each index, within these bounds."""

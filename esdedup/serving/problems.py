@@ -90,16 +90,11 @@ class Problem:
             return cls.of(400, "invalid_request", _wrong_values(error))
         return cls.of(500, "internal_error", "internal error; the server's log has the details")
 
-    @property
-    def title(self) -> str:
-        """The kind in plain words."""
-        return self.kind.replace("_", " ").capitalize()
-
     def body(self) -> dict[str, Any]:
         """Return the members of the problem details."""
         return {
             "type": f"{TYPE_PREFIX}{self.kind}",
-            "title": self.title,
+            "title": self.kind.replace("_", " ").capitalize(),
             "status": self.status,
             "detail": self.detail,
             **self.facts,

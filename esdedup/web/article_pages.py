@@ -19,7 +19,7 @@ from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex, OptionalText
 from esdedup.web.bar_charts import draw
 from esdedup.web.context import Context, ContextDep
 from esdedup.web.form import SubmittedForm
-from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_SPANS, bounded, cut
+from esdedup.web.formats import bounded, cut
 from esdedup.web.languages import Language, language_of
 from esdedup.web.rendering import render
 from esdedup.web.shown_text import MAX_TOKENS, shown_text
@@ -62,8 +62,6 @@ async def article_page(
         context,
         article=article,
         shown=await shown_text(context, article),
-        max_shown=MAX_SHOWN_TEXT,
-        max_spans=MAX_SPANS,
         similar=similar,
         timeline=timeline,
         drawing=draw(timeline, language_of(context)),
@@ -170,8 +168,6 @@ async def comparison_page(
         articles={"A": first, "B": second},
         is_one_article=is_one_article,
         shown=None if is_one_article else await shown_text(context, first, second),
-        max_shown=MAX_SHOWN_TEXT,
-        max_spans=MAX_SPANS,
         max_words=MAX_TOKENS,
         explained=None if is_one_article else await _explained(context, first, second),
         form=SubmittedForm.of_address(listed),

@@ -81,8 +81,6 @@ class Drawing:
     first: Mark | None
     # None if no interval has more than one article.
     peak: Mark | None
-    begin: str
-    end: str | None
     summary: str
 
 
@@ -146,8 +144,6 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
         bars=bars,
         first=Mark(x=0, is_left=False, text=_("first: %(source)s", source=first)) if first else None,
         peak=peak,
-        begin=steps[0].start,
-        end=timeline.last,
         summary=_summary(timeline, peak_at, language),
     )
 

@@ -70,6 +70,8 @@ def _environment(language: Language) -> jinja2.Environment:
         ),
         "language": language,
         "languages": languages.NAMES,
+        "max_shown": formats.MAX_SHOWN_TEXT,
+        "max_spans": formats.MAX_SPANS,
         "page_of": lambda context, article, **others: (
             context.prefix + formats.article_address(context.index, article, **others)
         ),

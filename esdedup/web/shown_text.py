@@ -38,8 +38,6 @@ class Piece:
 class ShownText:
     """The visible text of an article, or its comparison with another text."""
 
-    # Only the beginning if the text is very long.
-    text: str
     # Empty if unknown.
     language: str
     # The parts of the text, or of the comparison.
@@ -65,7 +63,6 @@ async def shown_text(context: Context, article: FullArticle, other: FullArticle 
         text, compared = own_text[:MAX_SHOWN_TEXT], other_text and other_text[:MAX_SHOWN_TEXT]
         pieces = [Piece(kind="same", text=text)] if compared is None else differences(text, compared)
         return ShownText(
-            text=text,
             language=own_language(article) or language(text),
             parts=parts(pieces, ours=_spans(own_left_out), theirs=_spans(other_left_out)),
             is_same=all(piece.kind == "same" or not piece.text.strip() for piece in pieces),

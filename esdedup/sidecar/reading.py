@@ -3,10 +3,8 @@
 The API reads from Elasticsearch with the caller's credentials. A request may name the index to read.
 """
 
-import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,7 +12,7 @@ from elasticsearch import AsyncElasticsearch
 from fastapi import FastAPI, Request
 from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Match
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
@@ -113,7 +111,7 @@ def _problem_of(request: Request, error: Exception) -> Problem:
 class PagesRoute(BaseRoute):
     """Matches the paths of the pages, but not the paths of an index called ``pages``."""
 
-    app: ASGIApp
+    app: FastAPI
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
@@ -128,18 +126,6 @@ class PagesRoute(BaseRoute):
             return
         await self.app({**scope, "root_path": PAGES}, receive, send)
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Start the application, and shut it down on exit."""
-        received: asyncio.Queue[Any] = asyncio.Queue()
-        sent: asyncio.Queue[Any] = asyncio.Queue()
-        task = asyncio.ensure_future(self.app({"type": "lifespan"}, received.get, sent.put))
-        await received.put({"type": "lifespan.startup"})
-        if (await sent.get())["type"] != "lifespan.startup.complete":
-            # Raise the error of the failed startup.
-            await task
-        try:
-            yield
-        finally:
-            await received.put({"type": "lifespan.shutdown"})
-            await task
+    def running(self) -> AbstractAsyncContextManager[object]:
+        """Return the context manager that starts the application, and shuts it down on exit."""
+        return self.app.router.lifespan_context(self.app)

@@ -6,10 +6,9 @@ from importlib import resources
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
 from esdedup.elastic.execute import AskedAsync
@@ -51,7 +50,7 @@ def create_app(
     ask_owner: AskedAsync | None = None,
     editor_header: str | None = None,
     thumbnail_field: str | None = None,
-) -> ASGIApp:
+) -> FastAPI:
     """Return an application that shows one index. Its links begin with the root path of the server.
 
     Args:
@@ -97,19 +96,16 @@ def create_app(
     stories = None if editor_header is None else AsyncEditor(client, forest=forest, fields=fields)
     marking, zone = Marking(reader), zone_named(time_zone)
 
-    def context_of(request: Request) -> Context:
-        return Context(
-            request=request,
-            reader=reader,
-            index=index,
-            marking=marking,
-            stories=stories,
-            editor_header=editor_header,
-            thumbnail_field=thumbnail_field,
-            default_zone=zone,
-        )
-
-    app.state.context_of = context_of
+    app.state.context_of = lambda request: Context(
+        request=request,
+        reader=reader,
+        index=index,
+        marking=marking,
+        stories=stories,
+        editor_header=editor_header,
+        thumbnail_field=thumbnail_field,
+        default_zone=zone,
+    )
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     add_layers(app)
@@ -121,19 +117,20 @@ def create_app(
         foreign=translatable("pages of other sites may only link to these pages"),
         origins=origins,
     )
-    # Wrap the application, whose own middleware does not see the response to an unexpected error.
-    outer: ASGIApp = app
+    # These go outside of Starlette's own middleware, which answers after an unexpected error.
+    outer = app.build_middleware_stack()
     if origins:
         # Let these pages read the responses to requests that carry no cookies or credentials.
         outer = CORSMiddleware(
-            app,
+            outer,
             allow_origins=origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Content-Type", "If-None-Match"],
             expose_headers=["ETag", "Link", "Retry-After", "Content-Disposition"],
             max_age=_PREFLIGHT_S,
         )
-    return with_headers(outer, has_thumbnails=thumbnail_field is not None)
+    app.middleware_stack = with_headers(outer, has_thumbnails=thumbnail_field is not None)
+    return app
 
 
 def api_description() -> dict[str, Any]:

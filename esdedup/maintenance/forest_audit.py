@@ -152,7 +152,8 @@ class ForestAudit:
         cache = NodeCache(tree.nodes, relation)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
             found = cache.find_pairs(signatures_of(chunk, relation))
-            near = [(chunk[at], node) for at, node in found if _is_earlier(node, chunk[at])]
+            # A recreated root has the seq of its first leaf.
+            near = [(chunk[at], node) for at, node in found if node.seq < chunk[at].seq + node.is_root]
             with_neighbour = {leaf.id for leaf, _ in near}
             # If the neighbour of a leaf is missing, assume the best: a neighbour equal to the leaf.
             pairs = near + [(leaf, leaf) for leaf in chunk if leaf.id not in with_neighbour]
@@ -238,11 +239,6 @@ class ForestAudit:
 def _unfindable(node: StoredNode) -> Violation:
     detail = "its neighbours would not find it, or its tree would be counted wrongly"
     return repairable(ViolationKind.UNFINDABLE, node.id, detail, Remedy(stored=(node,)))
-
-
-def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:
-    """Return whether a node is older than a leaf; a recreated root has the seq of its first leaf."""
-    return node.seq <= leaf.seq if node.is_root else node.seq < leaf.seq
 
 
 def _batches(trees: Iterable[Tree], size: int) -> Iterator[list[Tree]]:

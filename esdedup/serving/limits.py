@@ -54,7 +54,8 @@ class Limits:
             await exchange.refuse(self.busy)
             return
         try:
-            self._admit(exchange.announced_bytes, of=exchange)
+            length = Headers(scope=exchange.scope).get("content-length", "")
+            self._admit(int(length) if length.isdecimal() else 0, of=exchange)
         except Refused as refused:
             await exchange.refuse(Problem.of_error(refused))
             return
@@ -134,12 +135,6 @@ class _Exchange:
     held_bytes: int = 0
     is_refused: bool = False
     _has_begun: bool = False
-
-    @property
-    def announced_bytes(self) -> int:
-        """The Content-Length of the request; 0 if there is none."""
-        length = Headers(scope=self.scope).get("content-length", "")
-        return int(length) if length.isdecimal() else 0
 
     async def send(self, message: Message) -> None:
         """Send a part of the response, unless the request has been refused."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
+from prometheus_client.exposition import choose_encoder
 from pydantic import SecretStr
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match
@@ -144,8 +145,8 @@ def health_routes(
     @router.get(paths.METRICS)
     async def exposed(request: Request) -> Response:
         """The metrics of the sidecar, for Prometheus."""
-        body, content_type = metrics.exposed(request.headers.get("accept", ""))
-        return Response(body, media_type=content_type)
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(metrics.registry), media_type=content_type)
 
     return router
 

@@ -72,8 +72,8 @@ _PATH = b"/_security/user/_has_privileges"
 _PRIVILEGE = "create_doc"
 # How long a privilege is cached. Refusals are not cached, since the privilege may be granted soon.
 _GRANTED_S = 60.0
-RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
-"""The names of headers with credentials, in lower case, as in ASGI scopes."""
+# The names of headers with credentials, as in ASGI scopes.
+_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
 # The maximum number of cached pairs of caller and index, limited since clients choose the index names.
 _MOST_KNOWN = 10_000
 # Parts of the error messages that Elasticsearch returns if its security features are missing or disabled.
@@ -86,7 +86,7 @@ def caller_of(headers: Headers) -> bytes:
 
 
 def _credentials(headers: Headers) -> list[Header]:
-    return [(name, value) for name, value in headers if name.lower() in RAW_CREDENTIALS]
+    return [(name, value) for name, value in headers if name.lower() in _CREDENTIALS]
 
 
 class CallerRefused(Refused):

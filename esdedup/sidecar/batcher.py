@@ -60,12 +60,6 @@ class _Waiting:
         # A future for each batch with articles of the request, done when the batch is durable.
         self.writes: list[asyncio.Future[None]] = []
 
-    def note_decided(self, count: int, write: asyncio.Future[None]) -> None:
-        self.decided += count
-        self.writes.append(write)
-        if self.decided == len(self.articles) and not self.all_decided.done():
-            self.all_decided.set_result(None)
-
 
 # The number of articles taken from a request before the next request's turn.
 _TURN = 100
@@ -213,7 +207,10 @@ class Batcher:
         self._writes.add(write)
         write.add_done_callback(lambda _: self._note_written(batch, write))
         for waiting, articles in batch:
-            waiting.note_decided(len(articles), write)
+            waiting.decided += len(articles)
+            waiting.writes.append(write)
+            if waiting.decided == len(waiting.articles) and not waiting.all_decided.done():
+                waiting.all_decided.set_result(None)
 
     def _note_written(self, batch: _Batch, write: asyncio.Future[None]) -> None:
         self._writes.discard(write)

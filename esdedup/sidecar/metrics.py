@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeVar, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.exposition import choose_encoder
 
 from esdedup.elastic.names import DEFAULT_FOREST
 
@@ -142,11 +141,6 @@ class Metrics:
         """Count items by the status in Elasticsearch's response."""
         for status, number in statuses.items():
             self._items.labels(_status(status)).inc(number)
-
-    def exposed(self, accept: str) -> tuple[bytes, str]:
-        """Return all metrics in a format that the scraper accepts, and its content type."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
 
     @property
     def summary(self) -> str:

@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from esdedup.elastic.client import CREDENTIALS
 from esdedup.errors import ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.serving.problems import Problem, described
-from esdedup.sidecar.auth import RAW_CREDENTIALS
 from esdedup.sidecar.paths import API, PAGES, is_under
 from esdedup.times import zone_named
 from esdedup.web.api_app import create_api
@@ -88,11 +88,8 @@ class ReadingApi(BaseRoute):
         index = named[0] if named else self._index
         if index is None:
             raise SettingError("index is missing: name the index to read")
-        own = {
-            name.decode(): value.decode("latin-1")
-            for name, value in request.scope["headers"]
-            if name in RAW_CREDENTIALS
-        }
+        given = request.headers
+        own = {name: given.getlist(name)[-1] for name in CREDENTIALS if name in given}
         reader = self._reader.with_client(self._client.options(headers=own))
         marking = FreshMarking(reader)
         return Context(request=request, reader=reader, index=index, marking=marking, default_zone=self._zone)

@@ -131,8 +131,10 @@ class Jieba:
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""
         words: Sequence[str] = self._cut(text, True)
-        if self._never:
-            words = [part for word in words for part in self._letters(word)]
+        # Split words into their characters if jieba must not guess them.
+        for never in self._never.intersection(words):
+            if all(map(_HAN.fullmatch, never)):
+                words = [part for word in words for part in (word if word == never else (word,))]
         if not _COMPOUND.search(text):
             return words
         return [part for word in words for part in self._parts(word) if part]
@@ -151,10 +153,6 @@ class Jieba:
     def __reduce__(self) -> tuple[type["Jieba"], tuple[Dictionary | None]]:
         """Omit the compiled dictionary, which cannot be pickled."""
         return Jieba, (self.dictionary,)
-
-    def _letters(self, word: str) -> Sequence[str]:
-        """Split a word into its characters if jieba must not guess it."""
-        return word if word in self._never and all(map(_HAN.fullmatch, word)) else (word,)
 
     def _parts(self, word: str) -> Sequence[str]:
         if word in self._whole or not _COMPOUND.search(word):

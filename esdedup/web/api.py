@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint import MAX_TEXT_LENGTH
@@ -27,10 +27,8 @@ characters, or a text longer than {MAX_SHOWN_TEXT:,}, is cut off and ends in “
 the whole article: `GET INDEX/_doc/ID`."""
 
 
-class Text(BaseModel):
+class Text(Result, frozen=True, extra="forbid"):
     """A text, indexed or not."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     text: Annotated[str, Field(max_length=MAX_TEXT, examples=["The harbour council voted on Monday to …"])]
     site: Annotated[str | None, Field(max_length=MAX_VALUE, examples=["news.example"])] = None

@@ -24,7 +24,6 @@ from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
-from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
@@ -183,12 +182,7 @@ class Maintenance:
         index = self._found(indices)
         texts = StoredTexts(self._client, indices=indices, fields=self._scope.fields) if indices else None
         records = self._own_records(index, indices)
-        return stats(
-            index,
-            texts,
-            not_enriched=None if records is None else records.count_without(),
-            most_plausible_leaves=MOST_PLAUSIBLE_LEAVES,
-        )
+        return stats(index, texts, not_enriched=None if records is None else records.count_without())
 
     def boilerplate(
         self, indices: Sequence[str], *, articles: int = ARTICLES_READ, passages: int = PASSAGES_SHOWN

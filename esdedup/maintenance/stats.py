@@ -18,6 +18,7 @@ from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import ArticleRejected, ForestDamaged
 from esdedup.fingerprint.profile import profile_labelled
 from esdedup.fingerprint.simhash import from_hex
+from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.neighbours.explainer import Explainer
@@ -270,9 +271,7 @@ def learned_stats(index: ForestIndex) -> LearnedStats | None:
     )
 
 
-def stats(
-    index: ForestIndex, texts: StoredTexts | None, *, not_enriched: int | None, most_plausible_leaves: int
-) -> Stats:
+def stats(index: ForestIndex, texts: StoredTexts | None, *, not_enriched: int | None) -> Stats:
     """Read the statistics of a forest as of its last refresh; `texts` reads the forest's articles."""
     profile = profile_labelled(index.meta.profile)
     explainer = None if profile is None else Explainer(profile)
@@ -284,9 +283,9 @@ def stats(
     counts = index.run(index.nodes.counts(new_since_ms=new_since_ms, live_since_ms=live_since_ms))
     sizes = collections.Counter(index.run(index.nodes.leaves_by_root()))
     implausible: list[tuple[str, int]] = []
-    if max(sizes.values(), default=0) > most_plausible_leaves:
+    if max(sizes.values(), default=0) > MOST_PLAUSIBLE_LEAVES:
         live_leaves = index.run(index.nodes.leaves_by_root(live_since_ms))
-        implausible = [each for each in live_leaves.items() if each[1] > most_plausible_leaves]
+        implausible = [each for each in live_leaves.items() if each[1] > MOST_PLAUSIBLE_LEAVES]
         implausible.sort(key=lambda each: (-each[1], each[0]))
     random_nodes = index.run(index.nodes.random_nodes(MAX_HITS))
     shared_by_trees = shared_representatives.find(random_nodes, most=_SHARED_SHOWN, by_tree=True)
@@ -312,7 +311,7 @@ def stats(
         largest=tuple(
             Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN)
         ),
-        most_plausible_leaves=most_plausible_leaves,
+        most_plausible_leaves=MOST_PLAUSIBLE_LEAVES,
         implausible=tuple(
             ImplausibleCluster(root=root, leaves=leaves, shared=most_shared(root))
             for root, leaves in implausible[:_LARGEST_SHOWN]

@@ -53,12 +53,12 @@ class Bar:
 class Histogram:
     """Bars for wide windows, and wider bars of several steps for narrow windows."""
 
-    width: int
-    height: int
     bars: list[Bar]
     wide_bars: list[Bar]
     begin: str
     end: str
+    width: int = _WIDTH
+    height: int = HISTOGRAM_HEIGHT
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,8 +99,6 @@ def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogr
     # If both ends are on one day, show times instead.
     begin, end = days if days[0] != days[1] else [language.moment(each) for each in ends]
     return Histogram(
-        width=_WIDTH,
-        height=HISTOGRAM_HEIGHT,
         bars=_linked_bars(steps, form, language),
         wide_bars=_linked_bars(merged, form, language),
         begin=begin,

@@ -1,23 +1,15 @@
 """Lets editors whom a proxy names edit stories over HTTP: by forms on the pages, and as JSON."""
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from esdedup.errors import Refused, SettingError
-from esdedup.maintenance.editor import (
-    MOST_NAMED,
-    ArticlePlace,
-    AsyncEditor,
-    EditHistory,
-    EditRequest,
-    EditResult,
-)
+from esdedup.maintenance.editor import MOST_NAMED, AsyncEditor, EditHistory, EditRequest, EditResult
 from esdedup.messages import translatable
 from esdedup.origins import is_foreign
-from esdedup.reading.results import FullArticle
 from esdedup.serving.problems import described
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.article_pages import article_at
@@ -26,21 +18,15 @@ from esdedup.web.form import submitted_form
 from esdedup.web.rendering import render
 
 _MOST_SHOWN = 200
+_PLACE = {"index", "id"}
 
 router = APIRouter(include_in_schema=False)
 _NOT_AN_EDITOR = described(s403="No proxy names the visitor as an editor, or another site sent the request.")
 api_router = APIRouter(prefix=PREFIX, responses=ERRORS | _NOT_AN_EDITOR)
 
 
-class _NamedEditor(NamedTuple):
-    """The name of an editor, and the operations on stories."""
-
-    editor: AsyncEditor
-    by: str
-
-
-async def _named_editor(context: ContextDep) -> _NamedEditor:
-    """Return the editor whom the proxy names; refuse all other visitors."""
+async def _editor_of(context: ContextDep) -> AsyncEditor:
+    """Return the operations on stories; refuse visitors whom the proxy does not name as editors."""
     if context.stories is None or context.editor is None:
         raise Refused(
             translatable("only editors named by a proxy may edit stories: see `serve --editor-header NAME`"),
@@ -50,16 +36,16 @@ async def _named_editor(context: ContextDep) -> _NamedEditor:
     # Refuse even origins that may read responses: their forms would be sent with the editor's credentials.
     if is_foreign(context.request.method, context.request.headers.get):
         raise Refused(translatable("pages of other sites cannot edit"), status=403, kind="foreign_page")
-    return _NamedEditor(editor=context.stories, by=context.editor)
+    return context.stories
 
 
-NamedEditor = Annotated[_NamedEditor, Depends(_named_editor)]
+EditorDep = Annotated[AsyncEditor, Depends(_editor_of)]
 
 
 @api_router.get("/edits", summary="The edits of stories")
-async def edits(context: ContextDep, editing: NamedEditor) -> EditHistory:
+async def edits(context: ContextDep, editor: EditorDep) -> EditHistory:
     """Returns all edits, earliest first, including edits that were undone."""
-    return await editing.editor.history(context.index)
+    return await editor.history(context.index)
 
 
 @api_router.post(
@@ -68,18 +54,18 @@ async def edits(context: ContextDep, editing: NamedEditor) -> EditHistory:
     responses=NOT_FOUND,
     dependencies=[Depends(check_is_json)],
 )
-async def edit(context: ContextDep, editing: NamedEditor, body: EditRequest) -> EditResult:
+async def edit(context: ContextDep, editor: EditorDep, body: EditRequest) -> EditResult:
     """Only for editors whom a proxy names, and in indices that were set up for editing.
 
     An article is named by its id, or by its index and id if several indices have that id.
     """
-    return await editing.editor.edit(context.index, body, by=editing.by)
+    return await editor.edit(context.index, body, by=context.editor or "")
 
 
 @router.get("/edits", response_class=HTMLResponse)
-async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
+async def edits_page(context: ContextDep, editor: EditorDep) -> HTMLResponse:
     """Show the edits, latest first, with a button to undo each."""
-    history = await editing.editor.history(context.index)
+    history = await editor.history(context.index)
     latest = history.edits[-_MOST_SHOWN:][::-1]
     return render(
         "edits.html",
@@ -94,7 +80,7 @@ async def edits_page(context: ContextDep, editing: NamedEditor) -> HTMLResponse:
 
 
 @router.post("/edit")
-async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectResponse:
+async def edit_by_form(context: ContextDep, editor: EditorDep) -> RedirectResponse:
     """Make the edit that a form requests, and redirect to the page with the form, which then reports it."""
     sent = await submitted_form(context.request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
@@ -116,16 +102,16 @@ async def edit_by_form(context: ContextDep, editing: NamedEditor) -> RedirectRes
         article = await context.article(given["id"], in_index=given.get("index") or None)
         if request["kind"] == "name":
             request |= {name: given.get(name, "") for name in ("name", "note")}
-            request["to"] = _place(article)
+            request["to"] = article.model_dump(include=_PLACE)
         else:
             if request["kind"] != "split":
                 if not (to := given.get("to", "").strip()):
                     raise SettingError(
                         "name an article of the other story, by its id or the address of its page"
                     )
-                request["to"] = _place(await article_at(context, to))
-            request["ids"] = [_place(article)]
-    made = await editing.editor.edit(context.index, EditRequest(**request), by=editing.by)
+                request["to"] = (await article_at(context, to)).model_dump(include=_PLACE)
+            request["ids"] = [article.model_dump(include=_PLACE)]
+    made = await editor.edit(context.index, EditRequest(**request), by=context.editor or "")
     numbers = (made.edit.number, made.articles, made.same_text)
     return _redirect(context, given.get("back", "/edits"), [*zip(NOTICE_FIELDS, numbers, strict=True)])
 
@@ -136,7 +122,3 @@ def _redirect(context: Context, to: str, parameters: list[tuple[str, Any]]) -> R
     path, _, query = to.lstrip("/\\").partition("?")
     kept = [each for each in parse_qsl(query) if each[0] not in {"chosen", *NOTICE_FIELDS}]
     return RedirectResponse(f"{context.prefix}/{path}?{urlencode(kept + parameters)}", status_code=303)
-
-
-def _place(article: FullArticle) -> ArticlePlace:
-    return ArticlePlace(index=article.index, id=article.id)

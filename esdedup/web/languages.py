@@ -74,11 +74,8 @@ class Language:
 
     def moment(self, value: object) -> str:
         """Write a time, in any stored form, as day and minute; return other text unchanged."""
-        found = calendar_time(value, self.zone)
-        if found is None:
-            return self.day(value)
-        day = _day(found.date(), self.code)
-        return str(self.locale.datetime_formats["medium"].format(found.strftime("%H:%M"), day))
+        day, found = self.day(value), calendar_time(value, self.zone)
+        return self.locale.datetime_formats["medium"].format(f"{found:%H:%M}", day) if found else day
 
     def day(self, value: object) -> str:
         """Write the day of a time."""

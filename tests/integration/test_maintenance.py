@@ -373,7 +373,7 @@ def feed_texts(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Profile, list[str]], tuple[str, str]]:
     """Feeds texts to a new index and forest, with a low limit on the plausible number of leaves of a root."""
-    monkeypatch.setattr("esdedup.maintenance.maintenance.MOST_PLAUSIBLE_LEAVES", LIMIT)
+    monkeypatch.setattr("esdedup.maintenance.stats.MOST_PLAUSIBLE_LEAVES", LIMIT)
 
     def feed(profile: Profile, texts: list[str]) -> tuple[str, str]:
         index, forest = index_name("articles"), index_name("forest")

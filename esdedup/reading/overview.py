@@ -42,7 +42,6 @@ _CALENDAR = {
 }
 # Intervals for a search; days and longer steps follow the calendar.
 _SEARCH_INTERVALS_MS = [*_PARTS_OF_A_DAY_MS, *_CALENDAR]
-SHORTEST_MS = _INTERVALS_MS[0]
 
 
 def timeline(scope: Scope, index: IndexName, root: str) -> Requests[Timeline]:
@@ -95,7 +94,7 @@ def timeline_of(
     """
     first, last = (times[name]["value"] for name in ("first", "last"))
     if first is None or last is None:
-        return Timeline(interval_ms=SHORTEST_MS, steps=())
+        return Timeline(interval_ms=_INTERVALS_MS[0], steps=())
     length_ms = interval_ms(int(last - first), is_by_calendar=zone is not None)
     if zone is None:
         intervals = queries.over_time(length_ms, int(first), ready.fields)

@@ -28,6 +28,9 @@ from esdedup.reading import overview as overviews
 from esdedup.reading import versions as stories
 from esdedup.reading.clusters import ForestScope
 
+REFRESH_INTERVAL_S = 1.0
+"""Elasticsearch's default refresh interval: servers that look up texts cause no additional refreshes."""
+
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 

@@ -22,7 +22,7 @@ from esdedup.errors import EsdedupError
 from esdedup.fields import fields_given
 from esdedup.ingest.owner import Owner, OwnerSettings
 from esdedup.ingest.word_files import words_never_cut
-from esdedup.reading.reader import AsyncReader, asking_owner
+from esdedup.reading.reader import REFRESH_INTERVAL_S, AsyncReader, asking_owner
 from esdedup.serving.limits import Guard, Limits
 from esdedup.serving.problems import Answer, Problem, handle_errors
 from esdedup.sidecar import paths
@@ -45,8 +45,6 @@ log = logging.getLogger("esdedup")
 OPENAPI_PATH = "/v1/openapi.json"
 # Connections for the sidecar's own requests, in addition to the connections for callers' requests.
 _OWN_CONNECTIONS = 8
-# Elasticsearch's default refresh interval, so that looking up texts causes no additional refreshes.
-_REFRESH_INTERVAL_S = 1.0
 # Timeout for Elasticsearch's response in readiness checks; shorter than the usual timeout of probes.
 _ASK_S = 2.0
 
@@ -216,7 +214,7 @@ def assemble(settings: Settings, *, port: int, metrics: Metrics | None = None) -
         forest=settings.forest,
         profile=profile,
         overrides=overrides,
-        refresh_interval_s=_REFRESH_INTERVAL_S,
+        refresh_interval_s=REFRESH_INTERVAL_S,
     )
     api = ReadingApi(
         asking_owner(reader, owner.look_up), anyone, index=settings.pages_index, time_zone=settings.time_zone

@@ -33,10 +33,6 @@ _ONE_CONNECTION = frozenset(
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-class RequestUnreadable(SettingError):
-    """A request cannot be forwarded unchanged."""
-
-
 def end_to_end(headers: Iterable[Header]) -> list[Header]:
     """Return the headers except hop-by-hop headers, which a proxy must not forward."""
     headers = list(headers)
@@ -49,7 +45,7 @@ def end_to_end(headers: Iterable[Header]) -> list[Header]:
 
 
 def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
-    """Return the headers to forward: all end-to-end headers except `Host`; raises `RequestUnreadable`."""
+    """Return the headers to forward: all end-to-end headers except `Host`; raises `SettingError`."""
     return [
         (name.decode("ascii"), as_text(value, f"the header {name.decode('ascii')}"))
         for name, value in end_to_end(headers)
@@ -60,11 +56,11 @@ def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
 def as_text(value: bytes, what: str) -> str:
     """Decode a part of a request for aiohttp, which encodes it to the same bytes."""
     if _CONTROL.search(value):
-        raise RequestUnreadable(f"{what} contains a control character")
+        raise SettingError(f"{what} contains a control character")
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise RequestUnreadable(f"{what} is not UTF-8") from None
+        raise SettingError(f"{what} is not UTF-8") from None
 
 
 # How long a node is tried only after all other nodes, once a connection to it has failed.
@@ -226,7 +222,7 @@ class Upstream:
         """Send a request, and yield the response once its headers have arrived.
 
         Leaving the context early closes the connection, so that Elasticsearch can cancel the request. Raises
-        `RequestUnreadable`, `ServerUnavailable` if no node answers, and errors raised while iterating `body`.
+        `SettingError`, `ServerUnavailable` if no node answers, and errors raised while iterating `body`.
         """
         sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
         began_s = time.perf_counter()
@@ -260,7 +256,7 @@ class Upstream:
     ) -> tuple[Node, aiohttp.ClientResponse]:
         assert self._session is not None, "use `async with upstream`"
         if not target.startswith("/") or method == "CONNECT":
-            raise RequestUnreadable(f"this is not a path of Elasticsearch: {method} {target:.200}")
+            raise SettingError(f"this is not a path of Elasticsearch: {method} {target:.200}")
         failures = []
         for node in self._in_turn():
             try:

@@ -20,8 +20,6 @@ ROOT = "/api"
 """The prefix of the paths whose errors are problem details."""
 PREFIX = f"{ROOT}/v1"
 MAX_FACET_VALUES = 40
-MAX_TEXT = MAX_TEXT_LENGTH
-"""The maximum number of characters of a text to look up; by default, no more are fingerprinted."""
 DESCRIPTION = f"""The size of responses is limited. A title, source, time or address longer than {MAX_VALUE:,}
 characters, or a text longer than {MAX_SHOWN_TEXT:,}, is cut off and ends in “…”. Elasticsearch has
 the whole article: `GET INDEX/_doc/ID`."""
@@ -30,7 +28,9 @@ the whole article: `GET INDEX/_doc/ID`."""
 class Text(Result, frozen=True, extra="forbid"):
     """A text, indexed or not."""
 
-    text: Annotated[str, Field(max_length=MAX_TEXT, examples=["The harbour council voted on Monday to …"])]
+    text: Annotated[
+        str, Field(max_length=MAX_TEXT_LENGTH, examples=["The harbour council voted on Monday to …"])
+    ]
     site: Annotated[str | None, Field(max_length=MAX_VALUE, examples=["news.example"])] = None
     """The site that the text comes from, as a name or an address; its boilerplate is left out."""
 

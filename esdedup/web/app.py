@@ -17,7 +17,7 @@ from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.maintenance.editor import AsyncEditor
 from esdedup.messages import translatable
 from esdedup.origins import origin_of
-from esdedup.reading.reader import AsyncReader, asking_owner
+from esdedup.reading.reader import REFRESH_INTERVAL_S, AsyncReader, asking_owner
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.limits import Guard
 from esdedup.times import zone_named
@@ -27,9 +27,6 @@ from esdedup.web.context import Context, Marking
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, with_headers
 
-# Elasticsearch's default refresh interval, so that looking up texts causes no additional refreshes.
-_REFRESH_INTERVAL_S = 1.0
-_PREFLIGHT_S = 600
 # This is added to the time limit for a response.
 _MARGIN_S = 5.0
 _PAGES = (try_out, downloads, list_page, article_pages, editing, languages)
@@ -89,7 +86,7 @@ def create_app(
         forest=forest,
         profile=profile,
         overrides=overrides,
-        refresh_interval_s=_REFRESH_INTERVAL_S,
+        refresh_interval_s=REFRESH_INTERVAL_S,
     )
     if ask_owner is not None:
         reader = asking_owner(reader, ask_owner)
@@ -127,7 +124,6 @@ def create_app(
             allow_methods=["GET", "POST"],
             allow_headers=["Content-Type", "If-None-Match"],
             expose_headers=["ETag", "Link", "Retry-After", "Content-Disposition"],
-            max_age=_PREFLIGHT_S,
         )
     app.middleware_stack = with_headers(outer, has_thumbnails=thumbnail_field is not None)
     return app

@@ -24,9 +24,6 @@ from esdedup.web.languages import Language, language_of
 from esdedup.web.rendering import render
 from esdedup.web.shown_text import MAX_TOKENS, shown_text
 
-View = Literal["oldest", "newest", "source"]
-"""How the articles of a story are shown: by time in either order, or by source."""
-
 LONGEST_LISTED = 16_000
 """Maximum length of the query string in the link back to the list; most of it may be search terms."""
 _VERSIONS_ON_A_PAGE = 20
@@ -40,7 +37,7 @@ async def article_page(
     context: ContextDep,
     id: Annotated[str, Query(min_length=1)],  # noqa: A002
     index: str | None = None,
-    view: View = "oldest",
+    view: Literal["oldest", "newest", "source"] = "oldest",
     page: Annotated[int, Query(ge=1)] = 1,
     other_sources: bool = False,
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",

@@ -18,7 +18,7 @@ from esdedup.errors import EsdedupError, SettingError
 from esdedup.forest.stories import Edit
 from esdedup.maintenance.editor import AsyncEditor
 from esdedup.messages import translatable
-from esdedup.reading.reader import AsyncReader
+from esdedup.reading.reader import REFRESH_INTERVAL_S, AsyncReader
 from esdedup.reading.results import FullArticle
 from esdedup.reading.scope import LANGUAGE_FIELDS
 from esdedup.text.left_out import LeftOut
@@ -26,8 +26,6 @@ from esdedup.times import zone_named
 
 # How long a visitor waits for an update; the first update takes many seconds for a large forest.
 _LONGEST_WAIT_S = 1.0
-# Elasticsearch's default refresh interval.
-_UPDATE_INTERVAL_S = 1.0
 NOTICE_FIELDS = ("edited", "moved", "same")
 """The parameters with which pages report an edit: its number, and the numbers of articles."""
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -61,7 +59,7 @@ class Marking:
     async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
         """Return the boilerplate in an article's raw text, or the reason why it is unknown."""
         update = self._update
-        is_due = time.monotonic() - self._began_s >= _UPDATE_INTERVAL_S
+        is_due = time.monotonic() - self._began_s >= REFRESH_INTERVAL_S
         if update is None or (update.done() and is_due):
             update = self.begin()
         await asyncio.wait([update], timeout=_LONGEST_WAIT_S)

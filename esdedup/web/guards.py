@@ -14,10 +14,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esdedup.errors import Refused
+from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.messages import translatable
 from esdedup.serving.limits import Limits
 from esdedup.serving.problems import Problem
-from esdedup.web.api import MAX_TEXT
 from esdedup.web.errors import error_answer
 
 _POLICY = "Content-Security-Policy"
@@ -33,12 +33,11 @@ MAX_REQUESTS = 32
 MAX_ANSWER_S = 60.0
 """The time limit for a response, equal to the limit for one request to Elasticsearch."""
 _BUSY = Problem.of(503, "requests", translatable("too many requests at once; try again"))
-MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
+MAX_BODY_BYTES = 6 * MAX_TEXT_LENGTH + 1_000
 """Enough for the longest text if a character takes up to 6 bytes in JSON (``\\u4e2d``). Rare characters take
 12 bytes if they are escaped, so a long text of rare characters must be sent as UTF-8."""
 UNKEPT = "no-store"
 """The `Cache-Control` of errors, responses to POST, and exports."""
-REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 
 
@@ -119,7 +118,7 @@ def tagged(app: ASGIApp) -> ASGIApp:
         start, *bodies = await _collected(app, scope, receive)
         headers = MutableHeaders(scope=start)
         if start["status"] in {200, 304}:
-            headers.setdefault("Cache-Control", REVALIDATED)
+            headers.setdefault("Cache-Control", "private, no-cache")
         # Static files have their own tags.
         if start["status"] == 200 and "etag" not in headers and headers["cache-control"] != UNKEPT:
             _tag(start, bodies, Headers(scope=scope).get("if-none-match", ""))

@@ -236,7 +236,7 @@ def test_simultaneous_lookups_refresh_the_forest_once(
         refreshed.append(index)
 
     monkeypatch.setattr(IndicesClient, "refresh", refresh)
-    monkeypatch.setattr("esdedup.web.app._REFRESH_INTERVAL_S", 600.0)
+    monkeypatch.setattr("esdedup.web.app.REFRESH_INTERVAL_S", 600.0)
     body = json.dumps({"text": ARTICLES[0]["text"]}).encode()
     json_type = {"content-type": "application/json"}
     given = [Request(path="/api/v1/similar", method="POST", headers=json_type, body=body)] * 5

@@ -61,7 +61,7 @@ async def test_visitors_do_not_wait_for_a_loading_forest() -> None:
 
 @pytest.mark.usefixtures("short_waits")
 async def test_known_boilerplate_is_used_while_more_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "_UPDATE_INTERVAL_S", 0.0)
+    monkeypatch.setattr(context, "REFRESH_INTERVAL_S", 0.0)
     reader = Reader()
     marks = Marking(cast("AsyncReader", reader))
     reader.is_free.set()

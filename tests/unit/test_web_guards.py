@@ -10,9 +10,9 @@ import pytest
 import uvicorn
 from elasticsearch import AsyncElasticsearch
 
+from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.reading.results import FullArticle, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
 from esdedup.web import guards
-from esdedup.web.api import MAX_TEXT
 from esdedup.web.app import Visit, create_app
 from esdedup.web.formats import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, request, requests, send
@@ -301,10 +301,10 @@ def test_deeply_nested_or_long_bodies_get_short_errors(body: bytes) -> None:
 
 @pytest.mark.parametrize("character", ["a", '"', "\\", "[", "\n", "\u4e2d", "\U0001f600"])
 def test_the_longest_text_passes(character: str) -> None:
-    text = {"text": character * MAX_TEXT}
+    text = {"text": character * MAX_TEXT_LENGTH}
     whole = [json.dumps(text, ensure_ascii=is_ascii, indent=1).encode() for is_ascii in (False, True)]
     short = json.dumps(text, ensure_ascii=False).encode()
-    longer = json.dumps({"text": character * (MAX_TEXT + 1)}, ensure_ascii=False).encode()
+    longer = json.dumps({"text": character * (MAX_TEXT_LENGTH + 1)}, ensure_ascii=False).encode()
     expected = [413 if len(body) > guards.MAX_BODY_BYTES else PASSED for body in whole]
     assert [answer.status for answer in post(*whole, short, longer)] == [*expected, PASSED, 400]
 

@@ -139,6 +139,7 @@ class NeighbourIndex(_core.NeighbourIndex):
     _dtype: np.dtype[Any]
 
     def __new__(cls, relation: Relation) -> Self:
+        """Create an empty index."""
         index = super().__new__(cls, relation.core)
         index._dtype = relation.dtype
         return index

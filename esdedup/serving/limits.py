@@ -43,6 +43,7 @@ class Limits:
     _bodies_bytes: int = dataclasses.field(default=0, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application, or refuse a request that exceeds the limits."""
         if scope["type"] != "http" or self.is_free(scope):
             await self.app(scope, receive, send)
             return
@@ -179,6 +180,7 @@ class Guard:
         self.hosts = frozenset(host.lower() for host in self.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application, or respond with a refusal."""
         refusal = self._refusal(scope) if scope["type"] == "http" and not self.is_open(scope) else None
         app = self.app if refusal is None else self.answer(scope, refusal)
         await app(scope, receive, send)

@@ -37,6 +37,7 @@ class TokenGuard:
     answer: Answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application, or answer with a refusal."""
         app = self.app
         if scope["type"] == "http":
             refusal = self._refusal(scope)

@@ -158,7 +158,8 @@ def words(text: str, fields: Fields) -> Query:
     words joined by punctuation, as in ``long-term``: otherwise, the standard analyser would split them into
     words that may be anywhere in the text. Text without words, such as ``!?``, matches nothing.
     """
-    if not any(map(_has_words, text)):
+    # The standard analyser makes tokens from letters, numbers and emoji, which are "other symbols".
+    if not any(each[0] in "LN" or each == "So" for each in map(unicodedata.category, text)):
         return {"match_none": {}}
     return {
         "simple_query_string": {
@@ -196,10 +197,3 @@ def _phrased(piece: str) -> str:
         return f"{before}{word}*{after}"
     is_cut = len(word) > 1 and not (word.isalnum() and word.isascii())
     return f'{before}"{word}"{after}' if is_cut else piece
-
-
-def _has_words(character: str) -> bool:
-    """Return whether Elasticsearch's standard analyser makes tokens from a character."""
-    category = unicodedata.category(character)
-    # Emoji are "other symbols".
-    return category[0] in "LN" or category == "So"

@@ -124,7 +124,7 @@ def _with_answers(parts: Sequence[Sequence[_Item]], answers: Sequence[Any]) -> I
     """Yield each item with its aggregation, from one response for each part."""
     for part, answer in zip(parts, answers, strict=True):
         for at, item in enumerate(part):
-            yield item, answer["aggregations"][_cluster_name(at)]
+            yield item, answer["aggregations"][f"cluster-{at}"]
 
 
 def _spans_ms(row: Row) -> tuple[int, int] | None:
@@ -202,7 +202,7 @@ def namesakes_body(rows: Sequence[Row], *, fields: Fields) -> Query:
     return queries.aggregation(
         queries.within({"bool": {"should": [_titled(row, fields) for row in rows]}}, fields),
         {
-            _cluster_name(number): {"filter": _namesakes(row, fields), "aggs": counted}
+            f"cluster-{number}": {"filter": _namesakes(row, fields), "aggs": counted}
             for number, row in enumerate(rows)
         },
     )
@@ -241,18 +241,14 @@ def clusters_body(rows: Sequence[Row], *, source_field: str | None, fields: Fiel
     return queries.aggregation(
         {"terms": {fields.cluster: [row.root for row in rows]}},
         {
-            _cluster_name(number): {
+            # A root may be invalid as the name of an aggregation.
+            f"cluster-{number}": {
                 "filter": {"term": {fields.cluster: row.root}},
                 "aggs": _aggregations(row, source_field, fields),
             }
             for number, row in enumerate(rows)
         },
     )
-
-
-def _cluster_name(number: int) -> str:
-    """Return the name of a cluster's aggregation; a root may be invalid as a name."""
-    return f"cluster-{number}"
 
 
 def _aggregations(row: Row, source_field: str | None, fields: Fields) -> Query:

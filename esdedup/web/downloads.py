@@ -11,7 +11,6 @@ import io
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from email.utils import format_datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -229,7 +228,7 @@ def rss(page: Page, form: PageForm, context: Context, language: Language) -> byt
     _add(channel, "language", language.code)
     address = _readable(str(request.url))
     ET.SubElement(channel, f"{{{_ATOM}}}link", href=address, rel="self", type=_FEED_TYPE)
-    moments = [moment for row in page.rows if (moment := _moment(row)) is not None]
+    moments = [moment for row in page.rows if (moment := calendar_time(row.arrived_at or row.published_at))]
     if moments:
         # The newest row's time, so that the feed does not change until there is a newer row.
         _add(channel, "lastBuildDate", format_datetime(max(moments)))
@@ -247,7 +246,7 @@ def _add_item(channel: ET.Element, row: Row, *, identity: str, page: str, langua
     _add(item, "link", link(row.url) or page)
     _add(item, "guid", f"urn:esdedup:{identity}")
     item[-1].set("isPermaLink", "false")
-    moment = _moment(row)
+    moment = calendar_time(row.arrived_at or row.published_at)
     if moment is not None:
         _add(item, "pubDate", format_datetime(moment))
     if row.source is not None:
@@ -262,10 +261,6 @@ def _add_item(channel: ET.Element, row: Row, *, identity: str, page: str, langua
         counts.append(counted("%(number)s source", "%(number)s sources", row.sources, number=number))
     similar = f'<a href="{html.escape(page)}">{_(", ").join(counts)}</a>'
     _add(item, "description", f"<p>{html.escape(text)}</p><p>{similar}</p>")
-
-
-def _moment(row: Row) -> datetime | None:
-    return calendar_time(row.arrived_at or row.published_at)
 
 
 def _add(parent: ET.Element, name: str, text: str) -> None:

@@ -50,7 +50,7 @@ AskedAsync = Callable[[str, str | None], Awaitable[Assignment | None]]
 
 _TIMEOUT_S = 60.0
 _AGE_S = 10.0
-_MAX_NAMES = 1_000
+_MAX_ANSWERS = 2_000
 _ABOUT_INDICES = frozenset({400, 404})
 # Without results from every shard, counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
@@ -72,51 +72,37 @@ class ServerCache:
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
         """Refresh an index at most once per interval; with 0, whenever a caller asks for a refresh."""
         self.refresh_interval_s = refresh_interval_s
-        self._mappings: dict[str, tuple[float, dict[str, Any]]] = {}
+        # Searches have their bodies in their keys; mappings have None.
         self._answers: dict[str, tuple[float, Any]] = {}
         self._refreshed: dict[str, float] = {}
 
-    def answer(self, request: ServerRequest) -> Any:
-        """Return a cached response; None if the caller must ask the server."""
-        now_s = time.monotonic()
-        if isinstance(request, ReadMappings) and not request.is_fresh:
-            since_s, mappings = self._mappings.get(request.index, (0.0, {}))
-            return mappings if mappings and now_s - since_s < _AGE_S else None
-        if isinstance(request, Refresh):
-            if now_s - self._refreshed.get(request.index, -math.inf) < self.refresh_interval_s:
-                return True
-            # Record the refresh before the server answers, so that concurrent requests do not refresh too.
-            self._refreshed[request.index] = now_s
-        return None
-
-    def recall(self, request: Recall) -> Any:
-        """Return the cached response to a search, or None."""
-        since_s, answer = self._answers.get(_key(request), (-math.inf, None))
+    def recall(self, index: str, body: Query | None = None) -> Any:
+        """Return the cached response to a search, or the mappings of an index; None if there is none."""
+        since_s, answer = self._answers.get(json.dumps([index, body]), (-math.inf, None))
         return answer if time.monotonic() - since_s < _AGE_S else None
 
-    def keep(self, request: Keep) -> None:
-        """Cache the response to a search."""
-        if len(self._answers) > _MAX_NAMES:
+    def keep(self, answer: Any, index: str, body: Query | None = None) -> None:
+        """Cache the response to a search, or the mappings of an index, alias or pattern."""
+        if len(self._answers) > _MAX_ANSWERS:
             self._answers.clear()
-        self._answers[_key(request)] = (time.monotonic(), request.answer)
+        self._answers[json.dumps([index, body])] = (time.monotonic(), answer)
 
-    def forget_mappings(self) -> None:
-        """Drop all cached mappings."""
-        self._mappings.clear()
+    def forget(self) -> None:
+        """Drop all cached responses and mappings."""
+        self._answers.clear()
 
-    def put_mappings(self, index: str, mappings: dict[str, Any]) -> None:
-        """Cache the mappings of an index, alias or pattern."""
-        if len(self._mappings) > _MAX_NAMES:
-            self._mappings.clear()
-        self._mappings[index] = (time.monotonic(), mappings)
+    def is_refreshed(self, index: str) -> bool:
+        """Return whether an index was refreshed within the interval; if not, record that it is refreshed."""
+        now_s = time.monotonic()
+        if now_s - self._refreshed.get(index, -math.inf) < self.refresh_interval_s:
+            return True
+        # Record the refresh before the server answers, so that concurrent requests do not refresh too.
+        self._refreshed[index] = now_s
+        return False
 
     def forget_refresh(self, index: str) -> None:
         """Allow an index to be refreshed again immediately, since its last refresh failed."""
         self._refreshed.pop(index, None)
-
-
-def _key(request: Recall | Keep) -> str:
-    return json.dumps([request.index, request.body])
 
 
 def asking_again(operation: Callable[[], Requests[_Result]], known: ServerCache) -> Requests[_Result]:
@@ -126,7 +112,7 @@ def asking_again(operation: Callable[[], Requests[_Result]], known: ServerCache)
     except ServerError as error:
         if error.status not in _ABOUT_INDICES:
             raise
-    known.forget_mappings()
+    known.forget()
     return (yield from operation())
 
 
@@ -200,29 +186,33 @@ def _steps(
     client: _AnyClient, requests: Requests[_Result], known: ServerCache | None, ask_owner: Any
 ) -> Generator[_Call | _End[_Result], Any, None]:
     """Yield the calls that an operation needs and receive their responses; finally yield its result."""
+    cache = known or ServerCache()
 
     def answer(request: Request) -> Generator[_Call | _End[_Result], Any, Any]:
         match request:
             case ReadClock():
                 return int(time.time() * 1000)
-            case Recall():
-                return None if known is None else known.recall(request)
-            case Keep():
-                return None if known is None else known.keep(request)
+            case Recall(index=index, body=body):
+                return cache.recall(index, body)
+            case Keep(index=index, body=body, answer=kept):
+                cache.keep(kept, index, body)
+                return None
             case AskOwner(text=text, site=site):
                 ask = _Call("ask the forest's owner", None, lambda: ask_owner(text, site))
                 return None if ask_owner is None else (yield ask)
-        found = None if known is None else known.answer(request)
-        if found is None:
-            try:
-                found = yield from _exchange(client, request)
-            except BaseException:
-                if known is not None and isinstance(request, Refresh):
-                    known.forget_refresh(request.index)
-                raise
-            if known is not None and found and isinstance(request, ReadMappings):
-                known.put_mappings(request.index, found)
-        return found
+            case ReadMappings(index=index):
+                found = None if request.is_fresh else cache.recall(index)
+                if not found and (found := (yield from _exchange(client, request))):
+                    cache.keep(found, index)
+                return found
+            case Refresh(index=index) if cache.is_refreshed(index):
+                return None
+        try:
+            return (yield from _exchange(client, request))
+        except BaseException:
+            if isinstance(request, Refresh):
+                cache.forget_refresh(request.index)
+            raise
 
     yield _End((yield from answered(requests, answer)))
 

@@ -187,7 +187,7 @@ def test_a_deleted_forest_is_reported_despite_cached_mappings(answers: Answers) 
     known = ServerCache()
     forest = forest_index(meta=dataclasses.asdict(Meta.of(CLASSIC)))
     for name, index in (("news", article_index(Fields())), ("forest", forest)):
-        known.put_mappings(name, {name: index["mappings"]})
+        known.keep({name: index["mappings"]}, name)
     hit = {"_index": "news", "_id": "1", "_source": {"text": "The ferry runs from Monday."}}
     article = {"hits": {"total": {"value": 1}, "hits": [hit]}}
     answers((200, article), (200, article), *3 * [(404, REFUSED)])

@@ -7,7 +7,6 @@ clock, and blocks the writes of a stale owner.
 
 import contextlib
 import dataclasses
-import enum
 import os
 import secrets
 import socket
@@ -133,18 +132,6 @@ class LeaseTerms:
 DEFAULT_TERMS = LeaseTerms()
 
 
-class _End(enum.Enum):
-    """Why a lease is no longer renewed."""
-
-    RELEASED = enum.auto()
-    # Left to expire, because its release failed or would have had to wait.
-    GIVEN_UP = enum.auto()
-    # Its document is deleted together with the index.
-    ABANDONED = enum.auto()
-    # Another process owns the forest, or the forest was deleted.
-    LOST = enum.auto()
-
-
 class Lease:
     """This process's right to write to an existing forest.
 
@@ -174,8 +161,9 @@ class Lease:
         self._target: dict[str, Any] = {"index": forest}
         # Held during renewals.
         self._writing = threading.Lock()
-        # Why the lease ended; a lost lease can also be released. The event is set once the lease has ended.
-        self._ends = set[_End]()
+        self.is_lost = False
+        """Whether another process owns the forest, or the forest was deleted."""
+        # Set once the lease is no longer renewed.
         self._ended = threading.Event()
         # An exception from a signal handler may discard this object before its holder can release the lease.
         weakref.finalize(self, terms.known.given_up.add, self._claim.token).atexit = False
@@ -189,11 +177,6 @@ class Lease:
     def alias(self) -> str:
         """The alias to write nodes through, with ``require_alias``."""
         return self._fence.alias(self.epoch)
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether another process owns the forest, or the forest was deleted."""
-        return _End.LOST in self._ends
 
     def acquire(self) -> None:
         """Take the lease, and wait until no write by a previous owner can succeed.
@@ -238,7 +221,7 @@ class Lease:
         """
         if is_inherited(self._client) or self._ended.is_set():
             return
-        self._end_as(_End.RELEASED)
+        self._ended.set()
         with translated(f"release the forest {self._forest!r}", index=self._forest):
             try:
                 self._write(self._client, self._version, released=True)
@@ -248,17 +231,17 @@ class Lease:
 
     def give_up(self) -> None:
         """Leave the lease to expire. This process can acquire the forest again before that."""
-        self._end_as(_End.GIVEN_UP)
+        self._ended.set()
         self._terms.known.given_up.add(self._claim.token)
 
     def abandon(self) -> None:
         """Wait for a renewal in progress, then end the lease unreleased: its index is about to be deleted."""
         with self._writing:
-            self._end_as(_End.ABANDONED)
+            self._ended.set()
 
     def lost(self) -> ForestLost | ForestMissing:
         """Record that another process owns the forest, or that it was deleted; return the error to raise."""
-        self._end_as(_End.LOST)
+        self._end_lost()
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
             if (missing := self.missing()) is not None:
@@ -276,15 +259,15 @@ class Lease:
         """If the forest has been deleted, record that and return the error to raise."""
         if self._client.indices.exists(index=self._forest):
             return None
-        self._end_as(_End.LOST)
+        self._end_lost()
         return ForestMissing(
             f"the forest {self._forest!r} was deleted while this process used it: rebuild it from its "
             "articles; otherwise the next article creates an empty forest",
             forest=self._forest,
         )
 
-    def _end_as(self, end: _End) -> None:
-        self._ends.add(end)
+    def _end_lost(self) -> None:
+        self.is_lost = True
         self._ended.set()
 
     def _busy(self, claim: Claim) -> ForestBusy:
@@ -330,18 +313,15 @@ class Lease:
             # more often than renewals are due, since the holder renews the lease too.
             arguments = (weakref.ref(self), self._ended, self._terms.ttl_s / 9)
             threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
-            self._shut_out_others()
+            if not self._fence.move(epoch):
+                raise self.lost()
+            self._target = {"index": self.alias, "require_alias": True}
+            self._fence.drain()
         except BaseException:
             with contextlib.suppress(EsdedupError):
                 self.release()
             raise
         return True
-
-    def _shut_out_others(self) -> None:
-        if not self._fence.move(self._claim.epoch):
-            raise self.lost()
-        self._target = {"index": self.alias, "require_alias": True}
-        self._fence.drain()
 
     def _read(self) -> tuple[Claim | None, dict[str, int]]:
         try:

@@ -17,7 +17,7 @@ from esdedup.elastic.article_indices import refuse_closed
 from esdedup.elastic.bulk import ArticleBulk
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.mappings import refuse_forests, template_of
+from esdedup.elastic.mappings import refuse_forests, storable, template_of
 from esdedup.elastic.meta import is_routed_by_root, saved_fields
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.patience import patient
@@ -166,8 +166,10 @@ class InPlace(Run):
                     continue
                 # Cut names after the first digit of the date or number at their end.
                 patterns = {each[: len(each.rstrip("0123456789._-")) + 2] + "*" for each in made & names}
-                put = {key: each for key, each in body.items() if "_date" not in key}
-                put |= {"index_patterns": sorted(patterns), "priority": body.get("priority", 0) + 1}
+                put = storable(body) | {
+                    "index_patterns": sorted(patterns),
+                    "priority": body.get("priority", 0) + 1,
+                }
                 quoted = json.dumps(put).replace("'", r"\u0027")
                 own = "".join(f" --{k}-field {shlex.quote(v)}" for k, v in self.fields.names.items() if v)
                 log.warning(_TOO_WIDE, name, min(others), name, quoted, name, own)

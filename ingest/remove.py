@@ -66,7 +66,12 @@ class Removal(InPlace):
         """
         super().__init__(client, index, on_rejected=on_rejected)
         found = self._indices()
-        own = {name: each for name, each in found.items() if _is_ours(each["mappings"])}
+        # Without settings of esdedup, a field of this name may be the user's own.
+        own = {
+            name: each
+            for name, each in found.items()
+            if meta_of(each["mappings"]) and objects_of(each["mappings"])
+        }
         if not own:
             raise IndexNotReady(f"no index {index!r} was set up: there is nothing to remove", index=index)
         # An index that is routed by root keeps its routing, so only its blocks matter.
@@ -174,11 +179,6 @@ class Removal(InPlace):
             for name, put, body in found
             if name in names_cleared and (cleared := _cleared(body))
         ]
-
-
-def _is_ours(mapping: dict[str, Any]) -> bool:
-    # Without settings of esdedup, a field of this name may be the user's own.
-    return bool(meta_of(mapping) and objects_of(mapping))
 
 
 def _cleared(template: dict[str, Any]) -> dict[str, Any] | None:

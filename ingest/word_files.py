@@ -14,7 +14,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.profile import Profile
 from esdedup.text.hashing import get_token_hash
-from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, get_segmenter
+from esdedup.text.segmenters import JIEBA, Dictionary, Jieba, Segmenter, can_yield, get_segmenter
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -61,7 +61,7 @@ def read_weights(weights: str) -> Weighting:
     if weights in WEIGHTINGS:
         return WEIGHTINGS[weights]
     try:
-        text = _text(Path(weights))
+        text = text_of_file(Path(weights))
         is_json = text.lstrip()[:1] in {"{", "["}
         table: Any = (
             json.loads(text, object_pairs_hook=_without_contradictions) if is_json else _by_lines(text)
@@ -154,7 +154,7 @@ def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
 
 
 def _about(segmenter: Segmenter, what: str, words: Sequence[str], advice: str) -> list[str]:
-    never = [word for word in words if any(map(str.isalnum, word)) and not segmenter.can_yield(word)]
+    never = [word for word in words if any(map(str.isalnum, word)) and not can_yield(segmenter, word)]
     if not never:
         return []
     examples = ", ".join(
@@ -173,10 +173,11 @@ def _clipped(text: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    return [line.strip() for line in _text(path).split("\n")]
+    return [line.strip() for line in text_of_file(path).split("\n")]
 
 
-def _text(path: Path) -> str:
+def text_of_file(path: Path) -> str:
+    """Read a file of settings; raise `SettingError` if it is unreadable or not UTF-8."""
     try:
         return path.read_text("utf-8").removeprefix(_BYTE_ORDER_MARK)
     except OSError as error:

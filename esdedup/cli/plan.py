@@ -5,7 +5,7 @@ from typing import Any
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.errors import SettingError
+from esdedup.ingest.word_files import text_of_file
 from esdedup.plan.costs import SHIPPED, CostsFile, Measured, shipped
 from esdedup.plan.model import CapacityPlan, Workload
 
@@ -29,22 +29,15 @@ def plan(
             are completed.
     """
     profile = fingerprinting.read_profile()
-    found, name = (shipped(), SHIPPED) if costs is None else (_read(costs), str(costs))
+    found, name = shipped(), SHIPPED
+    if costs is not None:
+        name = str(costs)
+        found = CostsFile.read(text_of_file(costs), name=name)
     planned = CapacityPlan(stream, profile, found.of(profile, name=name), found.learned)
     if json:
         output.print_json(_as_json(planned, found))
     else:
         _print_plan(planned, found, name=name)
-
-
-def _read(path: Path) -> CostsFile:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SettingError(f"cannot read the unit costs in {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SettingError(f"cannot read the unit costs in {path}: it is not UTF-8") from error
-    return CostsFile.read(text, name=str(path))
 
 
 def _as_json(plan: CapacityPlan, costs: CostsFile) -> dict[str, Any]:

@@ -222,11 +222,7 @@ DEFAULT = PROFILES[DEFAULT_PROFILE]
 
 
 def get_profile(name: str | Profile) -> Profile:
-    """Return the standard profile of the given name, or the given profile.
-
-    Raises:
-        SettingError: There is no such profile.
-    """
+    """Return the given profile, or the standard one of this name; raise `SettingError` if there is none."""
     if isinstance(name, Profile):
         return name
     if name not in PROFILES:

@@ -95,15 +95,3 @@ class Fingerprints(NamedTuple):
         for position in np.flatnonzero(self.faults != "").tolist():
             raise TextFailed(f"text {position + 1}", self.faults[position])
         return self
-
-
-def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:
-    """Return under which representatives each node is indexed: bool ``(n, REPRESENTATIVES)``."""
-    indexed: npt.NDArray[np.bool_] = (signatures["indexed"][:, None] & PLACES) != 0
-    return indexed
-
-
-def are_minhashes(representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which representatives are minhashes: bool of the same shape."""
-    minhashes: npt.NDArray[np.bool_] = (representatives & MINHASH) != 0
-    return minhashes

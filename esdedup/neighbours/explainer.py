@@ -238,25 +238,21 @@ def compare_whole_texts(
 ) -> WholeTextComparison:
     """Compare two signatures, each of shape ``(1,)``. `counted` are their overlaps in runs and in figures."""
     compared = Comparison.of(one, other, rules)
-    needed = float(compared.needed[0])
+    found = {each.name: getattr(compared, each.name)[0].item() for each in dataclasses.fields(compared)}
     runs, figures = counted or (None, None)
-    return WholeTextComparison(
-        resemblance=float(compared.resemblance[0]),
-        exact_resemblance=runs and runs.resemblance,
-        needed=needed,
-        needed_for_root=needed - rules.root_slack,
-        replaced=float(compared.replaced[0]),
-        exact_replaced=figures and min(figures.of_one, figures.of_other) - figures.shared,
-        replaceable=int(compared.replaceable[0]),
-        is_form=bool(compared.is_form[0]),
-        contained=float(compared.contained[0]),
-        exact_contained=runs and runs.contained,
-        contained_needed=max(rules.least_contained, 2 * needed / (1 + needed)),
-        size=float(compared.share[0]),
-        size_needed=rules.excerpt_share,
-        agree=bool(compared.agree[0]),
-        may_join=bool(compared.may_join[0]),
-        is_part=bool(compared.is_part[0]),
+    needed = found["needed"]
+    return WholeTextComparison.model_validate(
+        found
+        | {
+            "exact_resemblance": runs and runs.resemblance,
+            "needed_for_root": needed - rules.root_slack,
+            "exact_replaced": figures and min(figures.of_one, figures.of_other) - figures.shared,
+            "replaceable": int(found["replaceable"]),
+            "exact_contained": runs and runs.contained,
+            "contained_needed": max(rules.least_contained, 2 * needed / (1 + needed)),
+            "size": found["share"],
+            "size_needed": rules.excerpt_share,
+        }
     )
 
 

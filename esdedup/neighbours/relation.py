@@ -9,7 +9,7 @@ import numpy.typing as npt
 from esdedup import _core
 from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.bands import WIDTH_BITS, Layout
-from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, Signatures, are_indexed, are_minhashes
+from esdedup.fingerprint.signature import MINHASH, PLACES, REPRESENTATIVES, SIGNATURE, Signatures
 from esdedup.fingerprint.simhash import from_hex
 
 if TYPE_CHECKING:
@@ -74,9 +74,8 @@ class Relation:
 
     def are_exact(self, representatives: Representatives) -> Bools:
         """Return which representatives are compared only for equality: bool of the same shape."""
-        if self._agreement is None:
-            return np.zeros(representatives.shape, bool)
-        return are_minhashes(representatives)
+        exact: Bools = representatives & (MINHASH if self._agreement else np.uint64(0)) != 0
+        return exact
 
     def distances_bits(self, one: Representatives, other: Representatives) -> npt.NDArray[np.uint8]:
         """Return the number of differing bits of representatives, elementwise; 64 for unequal minhashes."""
@@ -86,7 +85,10 @@ class Relation:
 
     def indexed(self, signatures: Signatures) -> Bools:
         """Return which representatives each node is indexed under: bool ``(n, s)``, `s` per text."""
-        return np.ones((len(signatures), 1), bool) if self._agreement is None else are_indexed(signatures)
+        if self._agreement is None:
+            return np.ones((len(signatures), 1), bool)
+        indexed: Bools = signatures["indexed"][:, None] & PLACES != 0
+        return indexed
 
     def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
         """Return the keys of each of the concatenated signatures, as terms for an inverted index.

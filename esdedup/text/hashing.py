@@ -120,11 +120,7 @@ TOKEN_HASHES = {
 
 
 def get_token_hash(name: str) -> TokenHash:
-    """Return the hash of the given name.
-
-    Raises:
-        SettingError: There is no such hash.
-    """
+    """Return the hash of the given name; raise `SettingError` if there is none."""
     if name not in TOKEN_HASHES:
         raise SettingError(f"no hash {name!r}; there are {', '.join(TOKEN_HASHES)}")
     return TOKEN_HASHES[name]

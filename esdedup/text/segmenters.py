@@ -44,9 +44,6 @@ class Segmenter(Protocol):
     def cut(self, text: str) -> Sequence[str]:
         """Divide normalised text into words. Words without letters and digits are ignored."""
 
-    def can_yield(self, word: str) -> bool:
-        """Return whether `cut` can return this word, which is in normal form."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Dictionary:
@@ -198,10 +195,6 @@ class UnicodeWords:
         """Divide normalised text into words."""
         return _core.words(text)
 
-    def can_yield(self, word: str) -> bool:
-        """Return whether `cut` can return this word."""
-        return self.cut(word) == [word]
-
 
 @dataclasses.dataclass(frozen=True)
 class NGrams:
@@ -233,10 +226,6 @@ class NGrams:
             return [letters] if letters else []
         return [letters[at : at + self.size] for at in range(len(letters) - self.size + 1)]
 
-    def can_yield(self, word: str) -> bool:
-        """Return whether `cut` can return this word from a text of at least `size` letters and digits."""
-        return len(word) == self.size and self.cut(word) == [word]
-
 
 @dataclasses.dataclass(frozen=True)
 class CustomSegmenter:
@@ -259,11 +248,7 @@ class CustomSegmenter:
             raise SettingError(f"the segmenter {self.name!r} already exists: give yours another name")
 
     def cut(self, text: str) -> Sequence[str]:
-        """Divide normalised text into words.
-
-        Raises:
-            SettingError: The function did not return words.
-        """
+        """Divide normalised text into words; raise `SettingError` if the function returns anything else."""
         found: object = self.function(text)
         # Iterating over a string would return its characters as words.
         if isinstance(found, str) or not isinstance(found, Iterable):
@@ -276,21 +261,22 @@ class CustomSegmenter:
                 raise SettingError(f"the segmenter {self.name!r} returned {word!r}, which is not a string")
         return words
 
-    def can_yield(self, word: str) -> bool:
-        """Return whether `cut` leaves this word whole if it is the entire text."""
-        return self.cut(word) == [word]
-
 
 JIEBA = Jieba()
 UNICODE_WORDS = UnicodeWords()
 
 
-def get_segmenter(name: str) -> Segmenter:
-    """Return the segmenter of the given name: jieba, words, or n-grams such as 3-grams.
+def can_yield(segmenter: Segmenter, word: str) -> bool:
+    """Return whether a segmenter can return this word, which is in normal form, from a longer text."""
+    if isinstance(segmenter, Jieba):
+        return segmenter.can_yield(word)
+    if isinstance(segmenter, NGrams) and len(word) != segmenter.size:
+        return False
+    return list(segmenter.cut(word)) == [word]
 
-    Raises:
-        SettingError: There is no such segmenter.
-    """
+
+def get_segmenter(name: str) -> Segmenter:
+    """Return the segmenter jieba, words, or n-grams such as 3-grams; raise `SettingError` for other names."""
     found = segmenter_named(name)
     if found is None:
         raise SettingError(

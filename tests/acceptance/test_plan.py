@@ -51,7 +51,7 @@ def test_unit_costs_are_read_from_a_file(run: Run, tmp_path: Path) -> None:
         (("--articles-a-day", "nan"), "Invalid value for '--articles-a-day'"),
         (("--retention-days", "-5"), "Invalid value for '--retention-days'"),
         (("--reprints", "30"), "Invalid value for '--reprints'"),
-        (("--costs", "none.json"), "cannot read the unit costs in none.json"),
+        (("--costs", "none.json"), "cannot read none.json"),
         (("--costs", "broken.json"), "broken.json has no unit costs"),
         (("--owner-memory-gb", "0.01"), "without any node; allow it more memory"),
         (("--profile", "no such"), "no profile 'no such'"),

@@ -22,7 +22,7 @@ from esdedup.elastic.forest.stored import (
 )
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
-from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
+from esdedup.fingerprint.signature import MINHASH, PLACES, REPRESENTATIVES, SIGNATURE
 from esdedup.forest import Aging, Arrivals, Assignment, Kind, Nodes, Plan, State
 from esdedup.forest.forest import MOST_PLAUSIBLE_LEAVES, Growth
 from esdedup.forest.model import NO_TIME
@@ -196,7 +196,7 @@ class Saturated:
         self._nodes.keep()
         self._state = plan.state
         held = np.frombuffer(b"".join(each.signature for each in plan.assignments), SIGNATURE)
-        return list(map(bool, are_indexed(held)[:, 0]))
+        return list(map(bool, held["indexed"] & PLACES[0]))
 
 
 def test_a_key_indexes_at_most_max_postings_nodes() -> None:

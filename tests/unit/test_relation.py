@@ -15,7 +15,7 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import ARTICLES, NODES, Layout, around_counts, terms_around
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
-from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, are_minhashes
+from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE
 from esdedup.neighbours.relation import NeighbourIndex, Relation, relation_of
 from tests.sample import articles
 from tests.support.comparison import compare
@@ -165,7 +165,7 @@ def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
     texts = [article["text"] for article in articles(100)]
     signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
     representatives = RELATION.representatives(signatures)
-    assert (are_minhashes(representatives).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
+    assert ((representatives & MINHASH).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
     keys = RELATION.terms(signatures.tobytes(), NODES, are_indexed=False)
     assert {len(each) for each in keys} <= {27, 18}
     keys = RELATION.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
@@ -233,7 +233,7 @@ several = st.lists(signatures(), max_size=12).map(lambda each: np.frombuffer(b""
 def have_in_common(queried: np.ndarray, held: np.ndarray) -> np.ndarray:
     """Return which pairs share a representative under which the held signature is indexed."""
     one, other = queried["representatives"][:, None, :, None], held["representatives"][None, :, None, :]
-    bits = np.where(are_minhashes(one) | are_minhashes(other), 0, 3)
+    bits = np.where((one | other) & MINHASH, 0, 3)
     indexed = BY_AGREEMENT.indexed(held)[None, :, None, :]
     common: np.ndarray = ((np.bitwise_count(one ^ other) <= bits) & indexed).any(axis=(2, 3))
     return common

@@ -25,7 +25,7 @@ from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, Setting
 from esdedup.fingerprint import MAX_TEXT_LENGTH
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords
+from esdedup.text.segmenters import Dictionary, Jieba, NGrams, Segmenter, UnicodeWords, can_yield
 from esdedup.text.weights import TF_IDF, StopWords, Tf, WordTable
 from tests import sample
 from tests.support.normal_forms import normalise
@@ -132,7 +132,7 @@ def test_every_word_of_a_custom_table_can_be_cut() -> None:
 )
 def test_every_word_of_a_longer_text_can_be_cut(text: str, segmenter: Segmenter) -> None:
     (normal,) = normalise([text + "and more"])
-    assert all(segmenter.can_yield(word) for word in segmenter.cut(normal))
+    assert all(can_yield(segmenter, word) for word in segmenter.cut(normal))
 
 
 def test_words_that_are_never_cut_are_reported(write: Write) -> None:
@@ -178,7 +178,7 @@ def test_words_that_jieba_can_cut_are_recognised(word: str, can_be: bool) -> Non
 
 @pytest.mark.parametrize(("word", "can_be"), [("ab", False), ("abc", True), ("abcd", False), ("a b", False)])
 def test_words_that_are_n_grams_are_recognised(word: str, can_be: bool) -> None:
-    assert NGrams(3).can_yield(word) is can_be
+    assert can_yield(NGrams(3), word) is can_be
 
 
 def test_a_dictionary_keeps_its_words_whole() -> None:

@@ -271,9 +271,6 @@ def test_names_of_built_in_choices_cannot_be_reused() -> None:
         def cut(self, text: str) -> list[str]:
             return text.split()
 
-        def can_yield(self, word: str) -> bool:
-            return True
-
     with pytest.raises(SettingError, match="the segmenter 'words' already exists"):
         CLASSIC.with_changes(segmenter=Words())
     with pytest.raises(SettingError, match="the hash 'crc32' already exists"):

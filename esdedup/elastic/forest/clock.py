@@ -28,7 +28,14 @@ class Clock:
         now_ms = int(time.time() * 1000)
         offset_ms = now_ms - int(time.monotonic() * 1000)
         if self._checked_ms is None or abs(offset_ms - self._checked_ms) > _JUMP_MS:
-            self._compare(now_ms)
+            server_ms = self._index.run(read_server_time(self._index.name))
+            if abs(now_ms - server_ms) > DAY_MS:
+                raise ClockMismatch(
+                    f"this machine's clock says {iso(now_ms)}, and Elasticsearch's clock {iso(server_ms)}: a "
+                    "wrong time would expire live clusters. Set the clock that is wrong",
+                    here_ms=now_ms,
+                    server_ms=server_ms,
+                )
             self._checked_ms = offset_ms
         return now_ms
 
@@ -48,13 +55,3 @@ class Clock:
                 time_ms=state.time_ms,
             )
         return now_ms
-
-    def _compare(self, now_ms: int) -> None:
-        server_ms = self._index.run(read_server_time(self._index.name))
-        if abs(now_ms - server_ms) > DAY_MS:
-            raise ClockMismatch(
-                f"this machine's clock says {iso(now_ms)}, and Elasticsearch's clock {iso(server_ms)}: a "
-                "wrong time would expire live clusters. Set the clock that is wrong",
-                here_ms=now_ms,
-                server_ms=server_ms,
-            )

@@ -91,7 +91,11 @@ class Fence:
                 return
             tasks = [task for node in answer["nodes"].values() for task in node["tasks"].values()]
             is_unknown = bool(answer.get("node_failures"))
-            if not is_unknown and not any(self._writes_here(task["description"]) for task in tasks):
+            if not is_unknown and not any(
+                # Descriptions read "requests[5], indices[forest-w-1]", and "index[forest][0]" for a shard.
+                f"[{self._forest}]" in task["description"] or self._prefix in task["description"]
+                for task in tasks
+            ):
                 return
             if time.monotonic() > deadline:
                 raise ServerUnavailable(
@@ -107,7 +111,3 @@ class Fence:
             self._client.options(ignore_status=404).indices.update_aliases(actions=[{verb: alias}])
         if verb == "remove":
             self.drain()
-
-    def _writes_here(self, description: str) -> bool:
-        # Descriptions read "requests[5], indices[forest-w-1]", and "index[forest][0]" for a shard.
-        return f"[{self._forest}]" in description or self._prefix in description

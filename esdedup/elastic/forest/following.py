@@ -51,8 +51,7 @@ class LogCopy:
     def add(self, hits: Hits) -> None:
         """Add the next documents, beginning with the document `number`, which may have grown.
 
-        Raises:
-            ValueError: The documents do not continue the log, or the nodes take too much memory.
+        Raises `ValueError` if they do not continue the log, or if the nodes take too much memory.
         """
         logs = [packed for hit in hits for (packed,) in [packed_of([hit])]]
         if self.number:
@@ -71,9 +70,7 @@ class LogCopy:
         """Once all documents have been read, link the nodes to their roots, and drop expired nodes.
 
         Documents may be added later. Without `live_since_ms`, the documents' times decide what has expired.
-
-        Raises:
-            ValueError: The nodes take too much memory.
+        Raises `ValueError` if the nodes take too much memory.
         """
         if live_since_ms is None:
             live_since_ms = self._state.live_since_ms(self.aging)

@@ -93,11 +93,9 @@ class LearnedLog:
     def read(self, forest: str, found: Sequence[LearnedRecord]) -> None:
         """Apply further records. Unless `keep` was called, `found` begins with the last known record.
 
-        That record is undone, then applied again, since its documents may have grown.
-
-        Raises:
-            ForestDamaged: A record does not follow its predecessor, or earlier documents are missing. In
-                this case, the boilerplate must not be used.
+        That record is undone, then applied again, since its documents may have grown. Raises `ForestDamaged`
+        if a record does not follow its predecessor, or if earlier documents are missing; the boilerplate must
+        then not be used.
         """
         boilerplate = self.boilerplate
         if boilerplate.has_begun:
@@ -164,10 +162,8 @@ class LearnedCopy:
     def update(self, forest: str) -> Requests[None]:
         """Read the documents that became visible to searches since the last update.
 
-        If there are none, this takes only one short search.
-
-        Raises:
-            ForestDamaged: A document is missing or unreadable, or does not follow its predecessor.
+        If there are none, this takes only one short search. Raises `ForestDamaged` if a document is missing
+        or unreadable, or does not follow its predecessor.
         """
         last = self._known.last
         first = last.first if last else 1
@@ -220,8 +216,7 @@ class LearnedCopy:
 def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]]:
     """Read the learned boilerplate of a forest, from the document `first` on, as of the last refresh.
 
-    Raises:
-        ForestDamaged: A document is missing or unreadable, or belongs to another forest.
+    Raises `ForestDamaged` if a document is missing or unreadable, or belongs to another forest.
     """
     body: Query = {
         **_documents_from(first),

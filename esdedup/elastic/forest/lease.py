@@ -313,15 +313,18 @@ class Lease:
             # more often than renewals are due, since the holder renews the lease too.
             arguments = (weakref.ref(self), self._ended, self._terms.ttl_s / 9)
             threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
-            if not self._fence.move(epoch):
-                raise self.lost()
-            self._target = {"index": self.alias, "require_alias": True}
-            self._fence.drain()
+            self._shut_out_others()
         except BaseException:
             with contextlib.suppress(EsdedupError):
                 self.release()
             raise
         return True
+
+    def _shut_out_others(self) -> None:
+        if not self._fence.move(self._claim.epoch):
+            raise self.lost()
+        self._target = {"index": self.alias, "require_alias": True}
+        self._fence.drain()
 
     def _read(self) -> tuple[Claim | None, dict[str, int]]:
         try:

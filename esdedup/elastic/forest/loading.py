@@ -17,37 +17,12 @@ from esdedup.forest import NO_TIME, Aging, Nodes
 from esdedup.serial_thread import SerialThread
 
 
-def _load_nodes(
-    index: ForestIndex,
-    pages: Iterable[Hits],
-    *,
-    aging: Aging,
-    live_since_ms: int,
-    memory_bytes: int,
-    is_ended: Callable[[], bool],
-) -> Nodes | None:
-    """Load all live nodes from `pages`; return None if stopped, or if they take too much memory."""
-    lives = live_filter(live_since_ms)
-    node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
-    if node_count * index.relation.dtype.itemsize > memory_bytes or node_count > index.relation.most_nodes:
-        # The signatures alone take too much memory, or no memory can hold the nodes.
-        return None
-    nodes = Nodes(index.relation, aging)
-    for hits in pages:
-        nodes.load(packed_of(hits), live_since_ms=NO_TIME)
-        if nodes.size_bytes > memory_bytes or is_ended():
-            return None
-    index.run(load_missing(nodes, index.search, live_since_ms=live_since_ms))
-    return nodes if nodes.size_bytes <= memory_bytes else None
-
-
 def load_log(
     index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, on_read: Callable[[], None]
 ) -> Nodes:
     """Load the live nodes and content hashes of a log; call `on_read` after each page of hits.
 
-    Raises:
-        ForestFull: The nodes take too much memory.
+    Raises `ForestFull` if the nodes take too much memory.
     """
     nodes = Nodes(index.relation, aging)
     for hits in index.log_pages():
@@ -82,15 +57,20 @@ class BackgroundLoader:
             pages = itertools.chain(list(itertools.islice(pages, 1)), pages)
 
         def load() -> Nodes | None:
-            nodes = _load_nodes(
-                index,
-                pages,
-                aging=aging,
-                live_since_ms=since_ms[0],
-                memory_bytes=memory_bytes,
-                is_ended=is_ended,
-            )
-            while nodes is not None and not is_ended() and (count := len(written)) > _LEFT:
+            relation, lives = index.relation, live_filter(since_ms[0])
+            node_count = index.run(index.search.count({"bool": {"filter": [EVERY_NODE, *lives]}}))
+            if node_count * relation.dtype.itemsize > memory_bytes or node_count > relation.most_nodes:
+                # The signatures alone take too much memory, or no memory can hold the nodes.
+                return None
+            nodes = Nodes(relation, aging)
+            for hits in pages:
+                nodes.load(packed_of(hits), live_since_ms=NO_TIME)
+                if nodes.size_bytes > memory_bytes or is_ended():
+                    return None
+            index.run(load_missing(nodes, index.search, live_since_ms=since_ms[0]))
+            if nodes.size_bytes > memory_bytes:
+                return None
+            while not is_ended() and (count := len(written)) > _LEFT:
                 _load_also(nodes, written[:count], since_ms[0])
                 # The owner may have added more writes since.
                 del written[:count]

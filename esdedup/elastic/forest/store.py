@@ -199,7 +199,11 @@ class ElasticStore(Closing):
                 # The writer has finished the earlier plans, so they are durable.
                 while len(self._nodes.committed) > 1:
                     self._nodes.keep()
-                self._give_up_memory_if_full()
+                if not self._is_log and self._filled > 1:
+                    # Refresh first, so that a search finds the dropped nodes.
+                    self._refresh()
+                    self._nodes = None
+                    self._note_small_memory()
             if not self._is_log:
                 self._unrefreshed += len(plan.written)
                 if self._unrefreshed > self._index.limits.recent_nodes:
@@ -274,7 +278,11 @@ class ElasticStore(Closing):
             self._nodes = None
             undone = nodes.undo_all()
             if not self._is_log:
-                self._load_again(nodes, undone)
+                ids = {each for plan in undone for each in packed_by_id(plan.written, self.relation)}
+                search, since_ms = self._index.search, self._live_since_ms()
+                # Leave out expired nodes, as `gather` does.
+                nodes.load(self._index.run(search.documents(ids)), live_since_ms=since_ms)
+                self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
             self._nodes = nodes
         self._is_incomplete = False
 
@@ -282,13 +290,6 @@ class ElasticStore(Closing):
         """Return whether the log contains any of these plans."""
         logs = list(self._index.run(read_logs(self._index.name, first=self.writer.log_since(len(plans)))))
         return any(plan.log and plan.log in log for plan in plans for log in logs)
-
-    def _load_again(self, nodes: Nodes, plans: Sequence[Plan]) -> None:
-        ids = {each for plan in plans for each in packed_by_id(plan.written, self.relation)}
-        search, since_ms = self._index.search, self._live_since_ms()
-        # Leave out expired nodes, as `gather` does.
-        nodes.load(self._index.run(search.documents(ids)), live_since_ms=since_ms)
-        self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
 
     def _begin_loading(self, *, wait_s: float = _SHORT_LOADING_S, followed: Follower | None = None) -> None:
         """Load the nodes of a log. Without a log, begin to load all nodes, unless `memory_bytes` is 0."""
@@ -354,14 +355,6 @@ class ElasticStore(Closing):
         if (nodes := self._nodes) is None:
             return 0.0
         return max(nodes.size_bytes / max(1, self._memory_bytes), len(nodes) / self.relation.most_nodes)
-
-    def _give_up_memory_if_full(self) -> None:
-        """If the nodes take too much memory, drop them and search for nodes instead."""
-        if not self._is_log and self._filled > 1:
-            # Refresh first, so that a search finds the dropped nodes.
-            self._refresh()
-            self._nodes = None
-            self._note_small_memory()
 
     def _note_small_memory(self) -> None:
         log.info(

@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar, cast
@@ -51,7 +51,19 @@ def learn(
     for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
         has_begun = True
         with open_store() as store:
-            new_here = _learn_batch(batch, fingerprinter=fingerprinter, store=store, overrides=overrides)
+            sites, articles = (each.site for each in batch), (each.article for each in batch)
+            titles = (each.title for each in batch)
+            passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles, titles=titles)
+            faults: list[str] = []
+            for parsed in fingerprinter.parsed([each.text for each in batch]):
+                parsed.left_out(passage_filter)
+                faults += parsed.core.faults
+            # These pages are not learned from again when they are enriched later.
+            new_here = store.boilerplate.changes().page_count
+            store.learn()
+        for page, fault in zip(batch, faults, strict=True):
+            if fault:
+                log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
         new += new_here
         on_learned(new_here, len(batch) - new_here)
     # Do this even if all texts had been seen before: an earlier call may have been interrupted here.
@@ -60,25 +72,6 @@ def learn(
             store.begin()
             store.boilerplate.learn_rest()
             store.learn()
-    return new
-
-
-def _learn_batch(
-    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, store: Store, overrides: Overrides
-) -> int:
-    sites, articles = (each.site for each in batch), (each.article for each in batch)
-    titles = (each.title for each in batch)
-    passage_filter = begin(store, overrides=overrides, sites=sites, articles=articles, titles=titles)
-    faults: list[str] = []
-    for parsed in fingerprinter.parsed([each.text for each in batch]):
-        parsed.left_out(passage_filter)
-        faults += parsed.core.faults
-    for page, fault in zip(batch, faults, strict=True):
-        if fault:
-            log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
-    # These pages are not learned from again when they are enriched later.
-    new = store.boilerplate.changes().page_count
-    store.learn()
     return new
 
 

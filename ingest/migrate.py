@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -99,7 +99,9 @@ class Migration(InPlace):
         self._current = fields_of(current, given=None)
         latest = {"latest": {"max": {"field": self._current.seq}}}
         found = execute(patient(client), aggregate(index, {"match_all": {}}, latest))["latest"]["value"]
-        free = _free_name(self._current.dedup, mappings.values())
+        stem = re.sub(r"_\d+$", "", self._current.dedup)
+        names = (f"{stem}_{number}" for number in itertools.count(2))
+        free = next(name for name in names if not any(mapping_of(each, name) for each in mappings.values()))
         new = NextObject(dedup=free, forest=to, since_seq=int(found or 0))
         self._next = next(iter(begun.values()), new)
         self.fields = dataclasses.replace(self._current, dedup=self._next.dedup)
@@ -264,9 +266,3 @@ class Migration(InPlace):
             return super()._written_as(action | {"_source": {name: added}})
         whole = action | {"_op_type": "index", "_source": article}
         return with_addition(whole, Addition({"source": added}), (name,))
-
-
-def _free_name(current: str, mappings: Iterable[dict[str, Any]]) -> str:
-    stem, found = re.sub(r"_\d+$", "", current), list(mappings)
-    names = (f"{stem}_{number}" for number in itertools.count(2))
-    return next(name for name in names if not any(mapping_of(each, name) for each in found))

@@ -19,6 +19,7 @@ _BLOCK = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
 FULL = "Limit of total fields"
 MORE_FIELDS = "raise `index.mapping.total_fields.limit`, a setting of the index or its template"
+_NO_REASON = "the server gives no reason"
 _LOST_POINT = "search_context_missing_exception"
 # With status 503, the server soon removes the block itself: the cluster is starting, or is electing a master.
 _BLOCKED_STATUS = frozenset({403, 429})
@@ -42,7 +43,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
             index=index,
         ) from error
     except ApiError as error:
-        raise _refused(task, reason(error), error.body, error.meta.status, index) from error
+        raise refused(task, error.body, status=error.meta.status, index=index, why=reason(error)) from error
     except elastic_transport.TlsError as error:
         raise ServerUnavailable(
             f"cannot {task}: no secure connection ({_first_line(error.message)}); "
@@ -68,11 +69,6 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
         raise ServerUnavailable(f"cannot {task}: {_first_line(error.message)}", index=index) from error
 
 
-def refused(task: str, body: dict[str, Any], *, status: int, index: str | None = None) -> ServerError:
-    """Return the error for a failed search among several, or for a failed item of a bulk response."""
-    return _refused(task, _reason(body) or "the server gives no reason", body, status, index)
-
-
 def is_blocked(answer: object) -> bool:
     """Return whether a request or item was refused because of a block that somebody must remove."""
     return isinstance(answer, dict) and _type(answer) == _BLOCK and answer.get("status") in _BLOCKED_STATUS
@@ -93,11 +89,15 @@ def is_lost_point(answer: object) -> bool:
 def reason(error: ApiError) -> str:
     """Return the reason that Elasticsearch gives for a refusal, in one line."""
     # The response to a HEAD request has no body.
-    text = _first_line(error.message) if error.message not in {"", "None"} else "the server gives no reason"
+    text = _first_line(error.message) if error.message not in {"", "None"} else _NO_REASON
     return _reason(error.body) or text
 
 
-def _refused(task: str, why: str, body: object, status: int, index: str | None) -> ServerError:
+def refused(
+    task: str, body: object, *, status: int, index: str | None = None, why: str | None = None
+) -> ServerError:
+    """Return the error for a refused request, a failed search among several, or a failed item of a bulk."""
+    why = why or _reason(body) or _NO_REASON
     message = f"cannot {task}: {why}"
     if is_blocked(body):
         action = (

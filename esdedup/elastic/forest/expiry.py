@@ -105,8 +105,15 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
         return
     if index.log is None:
         yield from _delete_nodes(writer, live_since_ms)
-    else:
-        yield from _shorten_log(writer, live_since_ms, living or _as_logged(index))
+        return
+    done = Expired()
+    for hits, kept, gone in _expired_logs(index, live_since_ms, living or _as_logged(index)):
+        if kept:
+            writer.write(kept)
+        if writer.delete(hits):
+            done = done.plus(gone)
+        yield done
+    index.refresh()
 
 
 def _as_logged(index: ForestIndex) -> Living:
@@ -114,18 +121,6 @@ def _as_logged(index: ForestIndex) -> Living:
     assert index.log is not None
     index.run(index.log.update())
     return index.log.living
-
-
-def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> Iterator[Expired]:
-    """Delete expired documents of a log, after appending the nodes in them that later documents kept live."""
-    done = Expired()
-    for hits, kept, gone in _expired_logs(writer.index, live_since_ms, living):
-        if kept:
-            writer.write(kept)
-        if writer.delete(hits):
-            done = done.plus(gone)
-        yield done
-    writer.index.refresh()
 
 
 def _expired_logs(
@@ -154,7 +149,8 @@ def _count(found: Iterable[Stored]) -> Expired:
 def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]:
     index, done = writer.index, Expired()
     for name, query in _IN_ORDER.items():
-        for hits in _hits(index, _expired(query, live_since_ms)):
+        pages = index.hit_pages(_expired(query, live_since_ms), versions=True)
+        for hits in (some for page in pages for some in chunks(page, _DELETED_AT_ONCE)):
             with_leaves: set[str] = set()
             if name == "roots":
                 # Expired roots should have no leaves, but check this, since no leaf may lose its root.
@@ -167,8 +163,3 @@ def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]
 
 def _expired(query: Query, live_since_ms: int) -> Query:
     return {"bool": {"filter": query, "must_not": {"range": {"seen": {"gte": live_since_ms}}}}}
-
-
-def _hits(index: ForestIndex, query: Query) -> Iterator[Hits]:
-    for hits in index.hit_pages(query, versions=True):
-        yield from (list(some) for some in chunks(hits, _DELETED_AT_ONCE))

@@ -28,7 +28,7 @@ _MEGABYTE = 1e6
 
 
 def boilerplate(run: Run) -> list[Row]:
-    """Fill both periods of a `Window` from 10,000 sites, in batches of 1,000 pages; load the boilerplate."""
+    """Fill both periods from 10,000 sites, in batches of 1,000 pages; load the boilerplate."""
     with server.client(run, lifetime_s=3_600) as client:
         url = server.url_of(client)
         client.options(ignore_status=404).indices.delete(index=_FOREST)
@@ -58,7 +58,7 @@ def _fill(url: str, scale: float) -> dict[str, float]:
     pages = 0
     with connect(url) as client:
         # Nothing is forgotten before the end of the second period.
-        while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
+        while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.periods[0]:
             boilerplate.begin()
             chosen = random.integers(0, _SITES, _BATCH)
             passage_filter = boilerplate.filter(
@@ -80,8 +80,8 @@ def _fill(url: str, scale: float) -> dict[str, float]:
 
 def _records(boilerplate: Boilerplate) -> int:
     """Return the number of records in both periods so far; neither period has been dropped."""
-    window = boilerplate.window
-    return window.count + (window.capacity if window.present_from > 1 else 0)
+    capacity, count, present_from, _ = boilerplate.periods
+    return count + (capacity if present_from > 1 else 0)
 
 
 def _parsed(of_sites: npt.NDArray[np.uint64], random: np.random.Generator) -> Parsed:

@@ -193,7 +193,10 @@ class Learner:
 
     @property
     def periods(self) -> tuple[int, int, int, int]:
-        """The fields of `Window`."""
+        """The capacity of a period, the records in the current one, and the first pages of it and the former.
+
+        A period ends with the block that fills the capacity.
+        """
 
     @property
     def size_bytes(self) -> int:

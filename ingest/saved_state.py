@@ -163,7 +163,7 @@ class SavedStore(MemoryStore):
     def _learned_parts(self) -> Iterator[bytes]:
         """Yield what was learned from pages of the present and the former period."""
         joined: Changes | None = None
-        since = self.boilerplate.window.former_from
+        since = self.boilerplate.former_from
         for changes in map(read_changes, self._parts(_BOILERPLATE)):
             if changes.last_page >= since:
                 joined = joined.then(changes) if joined else changes

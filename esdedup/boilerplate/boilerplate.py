@@ -1,7 +1,6 @@
 """`Boilerplate`: the boilerplate learned from the pages of a forest."""
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Iterable
 from typing import Self
@@ -26,18 +25,6 @@ _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]
 Hashes = npt.NDArray[np.uint64]
-
-
-@dataclasses.dataclass(frozen=True)
-class Window:
-    """The current and the previous period of pages. A period ends with the block that fills the capacity."""
-
-    capacity: int
-    # The number of records in the current period.
-    count: int
-    # The number of the first page in the current period, and in the previous period.
-    present_from: int
-    former_from: int
 
 
 class Boilerplate(Learner):
@@ -65,9 +52,9 @@ class Boilerplate(Learner):
         )
 
     @property
-    def window(self) -> Window:
-        """The current and the previous period."""
-        return Window(*self.periods)
+    def former_from(self) -> int:
+        """The number of the first page in the previous period."""
+        return self.periods[3]
 
     @property
     def has_begun(self) -> bool:

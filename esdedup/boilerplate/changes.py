@@ -13,7 +13,7 @@ from esdedup._core import Changes
 __all__ = ["COLUMNS", "Changes", "bytes_of", "read_changes"]
 
 COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
-    # The last page of the last complete block, the last page overall, then the fields of `Window`.
+    # The last page of the last complete block, the last page overall, then `Boilerplate.periods`.
     "numbers": (np.int64, None),
     # The marks (hashes of the longest passages) of the new pages; and their origins, with the pages' numbers
     # within their sites if their block is complete.
@@ -34,7 +34,7 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "sites_keys": (np.uint64, None),
     "sites_values": (np.uint32, 2),
     # By local hash of a passage (`local_hash` in `core/src/boilerplate/pages.rs`): the last page that was a
-    # new context; for boilerplate, 2^31 plus any page of the period (`Window`) in which it was last seen.
+    # new context; for boilerplate, 2^31 plus any page of the period in which it was last seen.
     "passages_keys": (np.uint64, None),
     "passages_values": (np.uint32, 1),
     # For passages that were seen again: the first page; the sets, in bits, of the articles that have their

@@ -263,7 +263,7 @@ def learned_stats(index: ForestIndex) -> LearnedStats | None:
         return None
     return LearnedStats(
         pages=boilerplate.last_page,
-        remembered_pages=boilerplate.last_page - boilerplate.window.former_from + 1,
+        remembered_pages=boilerplate.last_page - boilerplate.former_from + 1,
         boilerplate=len(boilerplate.learned()),
         memory_bytes=boilerplate.size_bytes,
         documents=sum(each.last - each.first + 1 for each in found),

@@ -157,7 +157,7 @@ class UnitCosts(pydantic.BaseModel, frozen=True):
 
 
 class LearnedCosts(pydantic.BaseModel, frozen=True):
-    """The maximum memory and disk space of learned boilerplate, when both its periods (`Window`) are full."""
+    """The maximum memory and disk space of learned boilerplate, when both its periods are full."""
 
     measured: Measured
     memory_bytes: _Positive

@@ -62,15 +62,15 @@ def last_learned_page(boilerplate: Boilerplate) -> int:
 
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     """Return all data that determines which passages of later pages are omitted."""
-    arrays, window = arrays_of(boilerplate.everything()), boilerplate.window
+    arrays, periods = arrays_of(boilerplate.everything()), boilerplate.periods
     found: dict[str, Any] = {
         "last page": last_learned_page(boilerplate),
-        "window": window,
+        "periods": periods,
         **{name: arrays[name].tolist() for name in ("marks", "origins", "hashes", "letters", "counts")},
     }
     for name in TABLES:
         keys, values = arrays[f"{name}_keys"], arrays[f"{name}_values"]
-        is_valid = values & ~np.uint32(LEARNED) >= window.former_from
+        is_valid = values & ~np.uint32(LEARNED) >= boilerplate.former_from
         # The first value of a row is a page. In "contexts", each value after the site's columns is a page
         # too.
         counts = {"sites": 2, "contexts": SITE_COLUMNS}.get(name, 1)

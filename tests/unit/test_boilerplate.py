@@ -453,7 +453,7 @@ def test_both_ends_of_a_long_page_are_learned() -> None:
         own[0], own[1_000], own[-1] = (ModelPassage(each << 32, 30, is_prose=True) for each in (1, 2, 3))
         left_out = filtered(learning, [(page + 1, own, None, None)])
     assert np.flatnonzero(left_out).tolist() == [0, 65_999]
-    assert boilerplate.window.count < 6 * 1_100
+    assert boilerplate.periods[1] < 6 * 1_100
     # Learned passages are left out wherever they occur in a page.
     moved = [*own[1:40_000], own[0], *own[40_000:]]
     assert np.flatnonzero(filtered(learning, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
@@ -470,7 +470,7 @@ def test_pages_without_new_passages_are_also_forgotten() -> None:
         filtered(boilerplate.filter(), [(start + page + 1, known, None, None) for page in range(batch)])
         half = start >= 20 * batch
         most_bytes[half] = max(most_bytes[half], boilerplate.size_bytes)
-    assert boilerplate.last_page - boilerplate.window.former_from < 10_100
+    assert boilerplate.last_page - boilerplate.former_from < 10_100
     assert most_bytes[1] < 1.1 * most_bytes[0]
 
 
@@ -502,8 +502,8 @@ def test_memory_is_steady_from_the_second_period_on() -> None:
             ]
         )
         parsed.left_out(boilerplate.filter())
-        if boilerplate.window.present_from != beginnings[-1]:
-            beginnings.append(boilerplate.window.present_from)
+        if boilerplate.periods[2] != beginnings[-1]:
+            beginnings.append(boilerplate.periods[2])
             most_bytes.append(0)
         most_bytes[-1] = max(most_bytes[-1], boilerplate.size_bytes)
     assert max(most_bytes) <= 1.1 * most_bytes[1], most_bytes

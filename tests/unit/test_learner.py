@@ -123,7 +123,7 @@ def test_an_exception_at_any_point_can_be_undone() -> None:
             while tried.has_begun:
                 tried.undo()
             assert contents(tried) in ([before] if is_open else [before, expected])
-    assert trained(BATCHES).window.former_from > 1
+    assert trained(BATCHES).former_from > 1
     assert interrupts.functions >= {"Boilerplate.filter", "learn"}
 
 
@@ -161,7 +161,7 @@ def changes_of_batches(*, size: int) -> list[Changes]:
             parsed.left_out(boilerplate.filter())
         found.append(boilerplate.changes())
         boilerplate.keep()
-    assert boilerplate.window.former_from > 1
+    assert boilerplate.former_from > 1
     assert len(boilerplate.learned()) > 3
     return found
 

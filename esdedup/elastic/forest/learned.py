@@ -111,7 +111,7 @@ class LearnedLog:
                 raise damaged(forest, each.first, f"wrong ({error})") from error
             self._ends.append((each.last, each.changes.last_page))
             self.last = each
-        if is_new and found and found[0].changes.first_page > boilerplate.window.former_from:
+        if is_new and found and found[0].changes.first_page > boilerplate.former_from:
             raise damaged(forest, found[0].first - 1, "missing")
 
     def keep(self) -> None:
@@ -147,7 +147,7 @@ class LearnedLog:
         """Return a query for documents that became outdated since the last call; None if there are none."""
         outdated = 0
         # The last document may still be extended.
-        while len(self._ends) > 1 and self._ends[0][1] < self.boilerplate.window.former_from:
+        while len(self._ends) > 1 and self._ends[0][1] < self.boilerplate.former_from:
             outdated, _ = self._ends.popleft()
         return {"range": {FIELD: {"lte": outdated}}} if outdated else None
 

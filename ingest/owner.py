@@ -90,11 +90,6 @@ class OwnerSettings:
         """The memory that nodes may use: by default, half of the memory available to this process."""
         return _available_bytes() // 2 if self.memory_bytes is None else self.memory_bytes
 
-    @property
-    def max_standby_bytes(self) -> int:
-        """The memory that nodes may use in a standby: by default, half of `max_bytes`."""
-        return self.max_bytes // 2 if self.memory_bytes is None else self.memory_bytes
-
     def refuse_for_sidecar(self) -> None:
         """Raise `SettingError` if any setting is given: a sidecar that owns a forest has its own settings."""
         useless = [each.name for each in dataclasses.fields(self) if getattr(self, each.name) != each.default]
@@ -140,7 +135,9 @@ class Owner(Closing):
         self._profile = profile
         self._address = address
         self._store: ElasticStore | None = None
-        self._following = Follower(client, forest=forest, memory_bytes=settings.max_standby_bytes)
+        # By default, a standby uses half of the owner's memory.
+        standby_bytes = settings.max_bytes // 2 if settings.memory_bytes is None else settings.max_bytes
+        self._following = Follower(client, forest=forest, memory_bytes=standby_bytes)
         self._assigner = Assigner(
             profile,
             overrides=settings.overrides,

@@ -123,7 +123,9 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except EsdedupError as error:
         say("\n".join([f"esdedup: {error}", *advice(error)]))
-        code = _exit_code(error)
+        is_of_articles = isinstance(error, ArticleNotFound | ArticleRejected | FieldsNotFound)
+        code = _USAGE if isinstance(error, SettingError) else _UNAVAILABLE
+        code = _SOME_FAILED if is_of_articles else code
     except BrokenPipeError:
         # The program that reads the output, such as `head`, has closed it.
         _discard_output()
@@ -171,12 +173,6 @@ def _end_late() -> None:
 def _discard_output() -> None:
     """Redirect the broken standard output, which Python would fail to flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _exit_code(error: EsdedupError) -> int:
-    if isinstance(error, ArticleNotFound | ArticleRejected | FieldsNotFound):
-        return _SOME_FAILED
-    return _USAGE if isinstance(error, SettingError) else _UNAVAILABLE
 
 
 def versions() -> Iterator[str]:

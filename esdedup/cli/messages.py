@@ -17,13 +17,9 @@ from esdedup.errors import ArticleRejected
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
-
-
-def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
-    r"""Replace each unsafe character with the escape that `written` returns, such as ``\x1b``."""
-    return _UNSAFE.sub(lambda found: written(found[0]), text)
+def visible(text: str) -> str:
+    r"""Replace each unsafe character with its escape, such as ``\x1b``."""
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def say(message: str) -> None:
@@ -64,8 +60,7 @@ def say_rejected(rejected: ArticleRejected) -> None:
 
 def json_line(value: dict[str, Any]) -> str:
     """Return a JSON object on one line, with characters unsafe in a terminal as JSON escapes."""
-    text = json.dumps(value, ensure_ascii=False)
-    return visible(text, written=lambda character: json.dumps(character)[1:-1])
+    return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(value, ensure_ascii=False))
 
 
 class VisibleFormatter(logging.Formatter):

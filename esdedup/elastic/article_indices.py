@@ -106,7 +106,12 @@ class Articles:
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():
                 refuse_closed(name, each)
-                _refuse_conflicting(name, each, shards=shards, language=language)
+                number = int(each["settings"]["index"]["number_of_shards"])
+                if shards not in (None, number):
+                    raise _exists_already(name, f", and its number of shards is {number:,}")
+                if language is not None and code_of(language) != (kept := saved_language(each["mappings"])):
+                    known = "no language in particular" if kept is None else f"the language {kept!r}"
+                    raise _exists_already(name, f", and was set up for {known}")
             if new := [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]:
                 check_names(self._client, index, new, fields, are_given=self._fields is not None)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
@@ -337,17 +342,6 @@ def refuse_closed(name: str, found: dict[str, Any]) -> None:
     """Raise `IndexNotReady` if an index is closed."""
     if found["settings"]["index"].get("verified_before_close") == "true":
         raise IndexNotReady(f"the index {name!r} is closed: open it first", index=name)
-
-
-def _refuse_conflicting(
-    name: str, found: dict[str, Any], *, shards: int | None, language: str | None
-) -> None:
-    number, kept = int(found["settings"]["index"]["number_of_shards"]), saved_language(found["mappings"])
-    if shards not in (None, number):
-        raise _exists_already(name, f", and its number of shards is {number:,}")
-    if language is not None and code_of(language) != kept:
-        known = "no language in particular" if kept is None else f"the language {kept!r}"
-        raise _exists_already(name, f", and was set up for {known}")
 
 
 def _exists_already(name: str, how: str) -> IndexNotReady:

@@ -82,8 +82,17 @@ class Profile:
         if self.representation not in get_args(Representation):
             known = ", ".join(get_args(Representation))
             raise SettingError(f"representation is {self.representation!r}; it must be one of {known}")
+        if self.representation == "halves" and self.agreement is None:
+            raise SettingError(
+                "the representation 'halves' needs an agreement: a sentence in common is not enough; "
+                "give one, such as Agreement(), or use 'longest-sentence'"
+            )
+        if self.representation != "halves" and self.agreement is not None:
+            raise SettingError(
+                f"an agreement contradicts the representation {self.representation!r}, which keeps no "
+                "sketches to compare; leave it None, or use 'halves'"
+            )
         self._check_ranges()
-        self._check_agreement()
         self._check_words()
 
     def _check_ranges(self) -> None:
@@ -107,18 +116,6 @@ class Profile:
             raise SettingError(
                 f"max_sentence_length is {self.max_sentence_length}; it must be at least min_letters, "
                 f"{self.min_letters}"
-            )
-
-    def _check_agreement(self) -> None:
-        if self.representation == "halves" and self.agreement is None:
-            raise SettingError(
-                "the representation 'halves' needs an agreement: a sentence in common is not enough; "
-                "give one, such as Agreement(), or use 'longest-sentence'"
-            )
-        if self.representation != "halves" and self.agreement is not None:
-            raise SettingError(
-                f"an agreement contradicts the representation {self.representation!r}, which keeps no "
-                "sketches to compare; leave it None, or use 'halves'"
             )
 
     def _check_words(self) -> None:

@@ -167,7 +167,9 @@ class LearnedCopy:
         """
         last = self._known.last
         first = last.first if last else 1
-        if (yield from _latest_write(forest, first=first)) == (last.write if last else None):
+        latest: Query = {"sort": [{"_seq_no": "desc"}], "size": 1, "_source": ["state.log"]}
+        (answer,) = yield from search(forest, _documents_from(first) | latest)
+        if [_write_of(hit) for hit in answer["hits"]["hits"]] == ([last.write] if last else []):
             return
         found = yield from read_learned(forest, first=first)
         if last and not (found and found[0].first == last.first and found[0].log == last.log):
@@ -255,14 +257,6 @@ def _documents_from(number: int) -> Query:
     """Return a search for the documents numbered from `number`, and for `~learned`."""
     either: list[Query] = [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]
     return {"query": {"bool": {"should": either}}, "seq_no_primary_term": True, "track_total_hits": False}
-
-
-def _latest_write(forest: str, *, first: int) -> Requests[tuple[Any, ...] | None]:
-    """Identify the latest write of any document numbered from `first`; None if there is no document."""
-    latest: Query = {"sort": [{"_seq_no": "desc"}], "size": 1, "_source": ["state.log"]}
-    (answer,) = yield from search(forest, _documents_from(first) | latest)
-    hits = answer["hits"]["hits"]
-    return _write_of(hits[0]) if hits else None
 
 
 def _write_of(hit: dict[str, Any]) -> tuple[Any, ...]:

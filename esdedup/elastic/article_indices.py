@@ -110,8 +110,8 @@ class Articles:
                 if shards not in (None, number):
                     raise _exists_already(name, f", and its number of shards is {number:,}")
                 if language is not None and code_of(language) != (kept := saved_language(each["mappings"])):
-                    known = "no language in particular" if kept is None else f"the language {kept!r}"
-                    raise _exists_already(name, f", and was set up for {known}")
+                    which = "no language in particular" if kept is None else f"the language {kept!r}"
+                    raise _exists_already(name, f", and was set up for {which}")
             if new := [name for name, each in mappings.items() if not is_set_up(each, given=self._fields)]:
                 check_names(self._client, index, new, fields, are_given=self._fields is not None)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):

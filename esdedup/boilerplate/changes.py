@@ -57,11 +57,7 @@ def bytes_of(columns: Sequence[bytes]) -> bytes:
 
 
 def read_changes(content: bytes) -> Changes:
-    """Read the output of `bytes_of`.
-
-    Raises:
-        ValueError: The bytes are damaged, or no batch can make these changes.
-    """
+    """Read the output of `bytes_of`; raise `ValueError` if it is damaged, or not the changes of any batch."""
     start = len(_FORMAT) + 4
     body, at = content[start:], struct.calcsize(_LENGTHS)
     expected = _FORMAT + zlib.crc32(body).to_bytes(4, "little")

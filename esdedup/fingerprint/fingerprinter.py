@@ -76,10 +76,11 @@ class Fingerprinter:
         `passage_filter` is not used if the profile keeps boilerplate.
         """
         allowed, threads = self._allowed(passage_filter), self._threads
-        parts = slices(texts, threads=threads)
-        return Fingerprints.joined(
-            [self._method.fingerprints(some, allowed, threads=threads) for some in parts]
-        )
+        parts = [
+            self._method.fingerprints(some, allowed, threads=threads)
+            for some in slices(texts, threads=threads)
+        ]
+        return parts[0] if len(parts) == 1 else Fingerprints(*map(np.concatenate, zip(*parts, strict=True)))
 
     def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
         """Parse raw texts as `fingerprint` does, and yield a few at a time, in order.

@@ -71,13 +71,6 @@ class Fingerprints(NamedTuple):
     # str (n,): the place where the crate failed on a text, which is then treated as empty; "" if none.
     faults: npt.NDArray[np.object_]
 
-    @classmethod
-    def joined(cls, parts: Sequence["Fingerprints"]) -> "Fingerprints":
-        """Combine the fingerprints of one or more batches in order."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
-
     def without(self, places: Sequence[int]) -> "Fingerprints":
         """Return a copy without the fingerprints and content hashes of the texts at these positions."""
         if not places:

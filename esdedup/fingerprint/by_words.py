@@ -123,11 +123,7 @@ class ByWords:
         return passages, np.frombuffer(alphanumerics, np.int64), faults
 
     def _features(self, passages: list[str], alphanumerics: Ints) -> _WeighedWords:
-        words = self._weighed_words(passages, alphanumerics)
-        return self._heaviest(words) if self._is_whole_text else words
-
-    def _weighed_words(self, passages: list[str], alphanumerics: Ints) -> _WeighedWords:
-        """Return the words with a weight in each text's passage, one entry per occurrence."""
+        """Return the words with a weight that determine each text's simhash, given its passage and length."""
         segmented = [
             self._profile.segmenter.cut(passage) if enough else []
             for passage, enough in zip(
@@ -142,7 +138,7 @@ class ByWords:
         owners = np.repeat(np.arange(len(segmented)), [len(words) for words in segmented])
         # Punctuation and white space have no weight.
         is_weighed = weights > 0
-        return _WeighedWords(
+        weighed = _WeighedWords(
             words=list(places),
             hashes=known["hash"],
             rows=rows[is_weighed],
@@ -150,6 +146,7 @@ class ByWords:
             weights=weights[is_weighed],
             texts=owners[is_weighed],
         )
+        return self._heaviest(weighed) if self._is_whole_text else weighed
 
     def _heaviest(self, words: _WeighedWords) -> _WeighedWords:
         """Keep each text's heaviest words, one entry per word; among equal weights, the lower hash wins."""

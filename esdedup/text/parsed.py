@@ -155,18 +155,7 @@ class LocatedPassages:
         return " ".join(self.visible[self.starts[passage] : self.ends[passage]].split())
 
     def left_out(self, are_left_out: Bools) -> LeftOut:
-        """Describe the omitted passages, given as bool ``(n,)``."""
-        alphanumerics = self.passages.alphanumerics
-        return LeftOut(
-            passages=int(np.count_nonzero(are_left_out)),
-            letters=int(alphanumerics[are_left_out].sum()),
-            of_passages=len(alphanumerics),
-            of_letters=int(alphanumerics.sum()),
-            spans=tuple(self._spans(are_left_out)),
-        )
-
-    def _spans(self, are_left_out: Bools) -> list[Span]:
-        """Return the spans of the omitted passages, with adjacent passages joined."""
+        """Describe the omitted passages, given as bool ``(n,)``; adjacent passages form one span."""
         is_edge = np.diff(are_left_out.astype(np.int8), prepend=0, append=0)
         first, after = (is_edge == 1).nonzero()[0], (is_edge == -1).nonzero()[0]
         spans = []
@@ -174,7 +163,14 @@ class LocatedPassages:
             part = self.visible[start:end]
             lead = len(part) - len(part.lstrip())
             spans.append(Span(start=start + lead, end=start + len(part.rstrip()), text=part.strip()))
-        return spans
+        alphanumerics = self.passages.alphanumerics
+        return LeftOut(
+            passages=int(np.count_nonzero(are_left_out)),
+            letters=int(alphanumerics[are_left_out].sum()),
+            of_passages=len(alphanumerics),
+            of_letters=int(alphanumerics.sum()),
+            spans=tuple(spans),
+        )
 
 
 def visible_text(raw: str) -> str:

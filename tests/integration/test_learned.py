@@ -215,7 +215,7 @@ def test_learning_before_feeding_matches_learning_in_memory(es: Elasticsearch, i
     found = stream.indexed(es, index), stream.nodes(es, forest)
     assert found == (roots, nodes)
     # Compare only these parts of the state, since `learn` does not receive the ids of articles.
-    same = ("last page", "window", "marks", "pages")
+    same = ("last page", "periods", "marks", "pages")
     expected = contents(store.boilerplate)
     assert {name: learned(es, forest)[name] for name in same} == {name: expected[name] for name in same}
     before = documents_without_logs(es, forest)

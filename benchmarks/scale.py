@@ -3,7 +3,7 @@
 Loads documents of nodes in bulk, in the format of a forest. Then an owner assigns batches, without nodes in
 memory. The forest with one shard is made from the other forest by `_shrink`. The bits of simhashes are as
 frequent as in real texts, of which half are English and half Chinese: so several times as many nodes share
-two blocks of a simhash as with random bits. An interrupted run continues where it stopped.
+blocks of a simhash as with random bits. An interrupted run continues where it stopped.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import json
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from statistics import median
@@ -23,6 +23,7 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
+import tenacity
 from elasticsearch import Elasticsearch
 
 from benchmarks.articles import articles_of
@@ -33,17 +34,22 @@ from esdedup import node
 from esdedup.elastic.bulk import Operation, Result, send_bulk
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.candidates import CandidateSearch
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import FORMAT, Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode, hash_name, json_documents
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Requests
+from esdedup.errors import ServerBusy, ServerUnavailable
+from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.fingerprint.signature import MINHASH
 from esdedup.forest import begin, decide
+from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
+from tests.support.assign import assign
 
 _CHUNK, _BULK, _BATCH = 100_000, 2_000, 512
 _SENTENCES = 2
@@ -53,7 +59,7 @@ _LOADERS = 2
 _SETS = ("en_wire", "zh_news")
 # While nodes are loaded: fewer merges, and no waiting for the disk.
 _LOADING = {"merge.policy.segments_per_tier": 10, "translog.durability": "async"}
-_FEEDING = {"merge.policy.segments_per_tier": None, "translog.durability": None}
+_FEEDING = {"merge.policy.segments_per_tier": 4, "translog.durability": None}
 _WARM = 20
 
 
@@ -89,7 +95,7 @@ def _held(chunk: int) -> Held:
     return held
 
 
-def _operations(chunk: int) -> Iterator[list[Operation]]:
+def _operations(chunk: int, layout: Layout) -> Iterator[list[Operation]]:
     """Yield the operations of bulk requests."""
     relation, held = relation_of(VERIFIED), _held(chunk)
     ids, roots = relation.ids(held.signatures), _CHUNK - _LEAVES
@@ -102,7 +108,7 @@ def _operations(chunk: int) -> Iterator[list[Operation]]:
             signature, seq = held.signatures[at].tobytes(), chunk * _CHUNK + at + 1
             stored = StoredNode(ids[at], root, signature, seq, 0, seen_ms, content_hash, seen_ms)
             packed.append(relation.core.pack(stored))
-        documents = json_documents(packed, relation)
+        documents = json_documents(packed, relation, layout)
         yield [({"index": {"_id": name}}, source) for name, source in documents]
 
 
@@ -115,13 +121,28 @@ def load(url: str, index: str, chunks: int) -> None:
 
 
 def _load_chunk(url: str, index: str, chunk: int) -> int:
-    with connect(url) as client:
+    with connect(url) as connected:
+        client = patient(connected.options(request_timeout=600))
         (last,) = relation_of(VERIFIED).ids(_held(chunk).signatures[-1:])
         if not client.exists(index=index, id=last):
-            for operations in _operations(chunk):
-                send_bulk(patient(client), operations, task="load nodes", is_settled=_is_written, alias=index)
+            layout = ForestIndex.find(client, index).meta.key_layout
+            for operations in _operations(chunk, layout):
+                _when_not_busy(
+                    send_bulk, client, operations, task="load nodes", is_settled=_is_written, alias=index
+                )
+            # The server keeps the ids of unrefreshed documents in its heap.
+            client.indices.refresh(index=index)
     _held.cache_clear()
     return chunk
+
+
+# Loading fills the server's memory for writes faster than merges free it.
+_when_not_busy = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_type((ServerBusy, ServerUnavailable)),
+    wait=tenacity.wait_fixed(5),
+    stop=tenacity.stop_after_delay(600),
+    reraise=True,
+)
 
 
 def _is_written(result: Result) -> bool:
@@ -165,14 +186,46 @@ class _Requests:
         client.transport.perform_request = counted  # type: ignore[method-assign]
 
 
-def feed(url: str, index: str, chunks: int, batches: int) -> dict[str, Any]:
-    """Assign batches of arrivals; return what an arrival and a batch take after the first batches."""
+def _fed(chunks: int, batches: int) -> tuple[Held, list[Signatures]]:
+    """Return batches of arrivals, some of them near nodes of the chunks; the first ones warm up."""
     random = np.random.default_rng(time.time_ns())
     some = [
         _held(int(chunk)).signatures[:: _CHUNK // 5_000] for chunk in random.choice(chunks, min(chunks, 8))
     ]
     held = Held(profile=VERIFIED, signatures=np.concatenate(some), siblings=0)
-    fed = [held.batch(_BATCH, random, fresh=_realistic(_BATCH, random)) for _ in range(_WARM + batches)]
+    return held, [
+        held.batch(_BATCH, random, fresh=_realistic(_BATCH, random)) for _ in range(_WARM + batches)
+    ]
+
+
+def feed_in_memory(sizes: Sequence[int], batches: int) -> Iterator[dict[str, Any]]:
+    """Assign the same arrivals to nodes in memory, without a log; yield what they take at each size."""
+    relation = relation_of(VERIFIED)
+    store = MemoryStore(aging=AGING, relation=relation)
+    done = 0
+    for size in sizes:
+        for chunk in range(done, done := -(-size // _CHUNK)):
+            held = _held(chunk)
+            for start in range(0, _CHUNK, _BATCH):
+                assign(store, held.arrivals(start, min(start + _BATCH, _CHUNK)), now_ms=NOW_MS)
+            _held.cache_clear()
+        held, fed = _fed(done, batches)
+        for number, batch in enumerate(fed):
+            if number == _WARM:
+                owner_s, wall_s = time.process_time(), time.perf_counter()
+            assign(store, held.arrivals_after(batch, number), now_ms=NOW_MS)
+        count = batches * _BATCH
+        yield {
+            "forest": f"memory-{len(store)}",
+            "arrivals a second": count / (time.perf_counter() - wall_s),
+            "owner, µs of processor time an arrival": 1e6 * (time.process_time() - owner_s) / count,
+            "bytes": store.size_bytes,
+        }
+
+
+def feed(url: str, index: str, chunks: int, batches: int) -> dict[str, Any]:
+    """Assign batches of arrivals; return what an arrival and a batch take after the first batches."""
+    held, fed = _fed(chunks, batches)
     candidates, each_s, count = list[int](), list[float](), batches * _BATCH
     find = CandidateSearch.find
 
@@ -218,12 +271,21 @@ def feed(url: str, index: str, chunks: int, batches: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="the server's folder, which is kept")
+    parser.add_argument(
+        "--data", type=Path, default=Path("build/scale"), help="the server's folder, which is kept"
+    )
     parser.add_argument("--nodes", type=int, nargs="+", default=[1_000_000, 10_000_000, 30_000_000])
     parser.add_argument("--shards", type=int, default=5, help="the shards of the larger forest")
     parser.add_argument("--batches", type=int, default=400)
     parser.add_argument("--heap", default="4g")
+    parser.add_argument(
+        "--memory", action="store_true", help="measure nodes in memory instead, without a server"
+    )
     options = parser.parse_args()
+    if options.memory:
+        for found in feed_in_memory(sorted(options.nodes), options.batches):
+            _log_json(found)
+        return
     url = node.start(options.data, port=0, heap=options.heap, lifetime_s=12 * 3_600, with_parent=True).url
     with connect(url) as client:
         for count in sorted(options.nodes):
@@ -236,14 +298,12 @@ def main() -> None:
                 shrink(client, several, one)
             for index in (several, one):
                 client.indices.put_settings(index=index, settings=_FEEDING)
-                _log(
-                    json.dumps(
-                        {"forest": index, **feed(url, index, chunks, options.batches)},
-                        indent=1,
-                        ensure_ascii=False,
-                    )
-                )
+                _log_json({"forest": index, **feed(url, index, chunks, options.batches)})
     node.stop(options.data)
+
+
+def _log_json(found: dict[str, Any]) -> None:
+    _log(json.dumps(found, indent=1, ensure_ascii=False))
 
 
 def _log(what: str) -> None:

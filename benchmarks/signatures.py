@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.elastic.forest.stored import Document, Stored, json_documents
+from esdedup.fingerprint.bands import TRIPLES
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import (
     BINS,
@@ -230,5 +231,5 @@ def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:
 
 def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
     """Return the documents of nodes and content hashes."""
-    written = json_documents(map(relation.core.pack, stored), relation)
+    written = json_documents(map(relation.core.pack, stored), relation, TRIPLES)
     return [(document_id, json.loads(source)) for document_id, source in written]

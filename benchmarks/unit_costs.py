@@ -32,7 +32,7 @@ from esdedup.elastic.client import connect
 from esdedup.elastic.errors import refused, translated
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Stored, StoredHash
-from esdedup.fingerprint.bands import NODES
+from esdedup.fingerprint.bands import TRIPLES
 from esdedup.fingerprint.profile import PROFILES, VERIFIED, Profile
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
@@ -354,7 +354,7 @@ def measure(profile: Profile, connecting: Callable[[], Elasticsearch], sizes: Si
     """Measure the costs of a profile in a minute or two, in temporary indices."""
     in_memory = measure_without_server(profile, sizes)
     stored = measure_server(profile, in_memory["deciding"], connecting, sizes)
-    return UnitCosts(profile=costs_key(profile), layout=NODES.name, **in_memory, server=stored)
+    return UnitCosts(profile=costs_key(profile), layout=TRIPLES.name, **in_memory, server=stored)
 
 
 def write(results: Mapping[str, Result], path: Path) -> None:
@@ -393,6 +393,8 @@ def keep_scale(log: str, measured: Measured, path: Path = PATH) -> None:
     """Keep what `python -m benchmarks.scale` printed as the costs of searching with `verified`."""
     found = list[Spent]()
     for each in map(json.loads, re.findall(r"^\S+ (\{$.*?^\})$", log, re.DOTALL | re.MULTILINE)):
+        if each["forest"].startswith("memory"):
+            continue
         _, nodes, shards = each["forest"].split("-")
         server_us, owner_us = (
             each[f"{what}, µs of processor time an arrival"] for what in ("server", "owner")
@@ -416,7 +418,7 @@ def _costs(rows: Sequence[Cells]) -> Iterator[UnitCosts]:
             costs = costs.setdefault(parent, {})
         costs[last] = float(row["value"])
     for profile, costs in by_profile.items():
-        yield UnitCosts.model_validate({"profile": profile, "layout": NODES.name, **costs})
+        yield UnitCosts.model_validate({"profile": profile, "layout": TRIPLES.name, **costs})
 
 
 def _flat(costs: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float]]:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from esdedup import VERIFIED, explain
-from esdedup.fingerprint.bands import NODES
+from esdedup.fingerprint.bands import PAIRS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import signed_sums, simhash
 from esdedup.forest import Aging, Arrivals
@@ -146,7 +146,7 @@ def simhashes() -> tuple[int, int]:
 def draw_bands() -> Iterator[str]:
     """Draw two simhashes in five blocks, and the keys that they share."""
     one, other = simhashes()
-    layout, left = NODES, 16
+    layout, left = PAIRS, 16
     blocks = sorted({each for table in layout.tables for each in table})
     different = one ^ other
     same = [not any(different >> 63 - bit & 1 for bit in range(*block)) for block in blocks]
@@ -342,7 +342,7 @@ def draw_rules() -> Iterator[str]:
 def draw_principle() -> Iterator[str]:
     """Draw the way of an article from its fingerprint to its root, in Chinese."""
     one, other = simhashes()
-    layout, left = NODES, 150
+    layout, left = PAIRS, 150
     blocks = sorted({each for table in layout.tables for each in table})
     different = one ^ other
     same = [not any(different >> 63 - bit & 1 for bit in range(*block)) for block in blocks]
@@ -373,7 +373,13 @@ def draw_principle() -> Iterator[str]:
         size=12,
         fill=GREY,
     )
-    yield text(left, 168, "在内存中查找时分四段，一段一个键：差 3 位以内，至少一段相同。", size=12, fill=GREY)
+    yield text(
+        left,
+        168,
+        "道理相同：内存中分四段，一段一个键；Elasticsearch 中分六段，任取三段为一个键，误中更少。",
+        size=12,
+        fill=GREY,
+    )
     yield text(16, 212, "3  候选", size=15, fill=BLUE)
     yield box(left, 192, 290, 32, fill=SKY, stroke=BLUE)
     yield text(left + 145, 213, "有相同键的文章，再比较全文", anchor="middle")

@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.lookup import fingerprints
 from benchmarks.lookup.rows import REAL, STORES, Lookup
-from benchmarks.lookup.schemes import BLOCKS, PAIRS, Fingerprints, Scheme
+from benchmarks.lookup.schemes import BLOCKS, TWO_OF_FIVE, Fingerprints, Scheme
 from benchmarks.server import Run
 from esdedup.fingerprint.bands import WIDTH_BITS
 
@@ -60,7 +60,7 @@ def layouts_stores(run: Run) -> list[Lookup]:
         _measured(f"{scheme.name}, {name}", scheme, opened, draw, run.size(size))
         for size in _SIZES
         for name, opened in _stores(run).items()
-        for scheme in (BLOCKS, PAIRS)
+        for scheme in (BLOCKS, TWO_OF_FIVE)
     ]
 
 

@@ -1,10 +1,11 @@
 """Band keys: the terms under which a simhash is stored, and the terms that find near simhashes.
 
 A layout is a list of tables. A table is a choice of bit ranges, and the key of a simhash in the table is the
-concatenation of the bits in these ranges. Both layouts find all simhashes within 3 bits:
+concatenation of the bits in these ranges. All layouts find all simhashes within 3 bits:
 
-- `NODES`: 64 bits are divided into five blocks, and 3 differing bits leave at least two blocks equal. There
-  is a table for every choice of two blocks (pigeonhole; Manku, Jain, Das Sarma, WWW 2007).
+- `PAIRS` and `TRIPLES`: 64 bits are divided into five or six blocks, and 3 differing bits leave at least two
+  or three blocks equal. There is a table for every choice of two or three blocks (pigeonhole; Manku, Jain,
+  Das Sarma, WWW 2007).
 - `ARTICLES`: one of the two halves has at most one of 3 differing bits. So only two keys are stored, but a
   search also uses all keys within one bit.
 
@@ -85,36 +86,50 @@ def _bits(block: BitRange) -> list[int]:
     return [1 << WIDTH_BITS - 1 - bit for bit in reversed(range(start, stop))]
 
 
-NODES = Layout(
+PAIRS = Layout(
     name="5choose2",
     tables=tuple(itertools.combinations(((0, 13), (13, 26), (26, 39), (39, 52), (52, 64)), 2)),
 )
-"""The layout of the forest's nodes: a search needs few keys."""
+"""The layout of nodes in searched forests of earlier versions. A forest with a log names it, too."""
+TRIPLES = Layout(
+    name="6choose3",
+    tables=tuple(itertools.combinations(((0, 11), (11, 22), (22, 33), (33, 44), (44, 54), (54, 64)), 3)),
+    digit_bits=6,
+)
+"""The layout of the nodes of a searched forest: its keys are so long that few nodes share one by chance."""
+LAYOUTS = {layout.name: layout for layout in (PAIRS, TRIPLES)}
+"""The layouts of nodes."""
 ARTICLES = Layout(name="articles", tables=(((0, 32),), ((32, 64),)), asked_distance_bits=1, digit_bits=6)
 """The layout of `bands` in articles: it needs the fewest keys, in the shortest terms."""
 
 
-def terms_around(fingerprint: int, term: str) -> list[str]:
-    """Return finer terms for a search, given a term of the fingerprint in `NODES` that very many nodes share.
+def terms_around(layout: Layout, simhash: int, term: str) -> list[str]:
+    """Return finer terms for a search, given a term of a simhash that very many nodes share.
 
-    Every fingerprint within 3 bits that has `term` also has one of these terms. `term` fixes two blocks, so
-    the differing bits are in the other three blocks. Either two of these blocks together have at most one
-    differing bit, or each of the three blocks has exactly one differing bit.
+    Every simhash within 3 bits has one of these terms, with or without `term`: a node with two sentences
+    may have `term` by one, and be near by the other. `term` fixes its table's blocks; there are three others.
+    Either two others together have at most one differing bit, or each of the three has exactly one, and then
+    the fixed blocks are equal. A table of `TRIPLES` with two others also has a fixed block. One of the fixed
+    blocks is equal, unless all three differing bits are in them: then the term of the three others is equal.
+
+    `layout` must be one of `LAYOUTS`.
     """
-    own = set(NODES.tables[int(term, 16) >> NODES.key_bits])
-    others = [table for table, blocks in enumerate(NODES.tables) if not own & set(blocks)]
+    (own,) = layout.terms([simhash])
+    fixed = layout.tables[own.index(term)]
+    others = [[block for block in blocks if block not in fixed] for blocks in layout.tables]
     terms: list[str] = []
-    for other in others:
-        one, two = map(_bits, NODES.tables[other])
+    with_two = [table for table, blocks in enumerate(others) if len(blocks) == 2]
+    for table in with_two:
+        one, two = map(_bits, others[table])
         flips = [0, *one, *two]
-        if other == others[0]:
+        if table == with_two[0]:
             flips += [first | second for first in one for second in two]
-        terms += NODES.terms_of_table(other, (fingerprint ^ flip for flip in flips))
-    return terms
+        terms += layout.terms_of_table(table, (simhash ^ flip for flip in flips))
+    return terms + [own[table] for table, blocks in enumerate(others) if len(blocks) > 2]
 
 
 @functools.cache
-def around_counts() -> list[int]:
-    """Return the number of terms that `terms_around` returns for each term in `NODES`, in order."""
-    (own,) = NODES.terms([0])
-    return [len(terms_around(0, term)) for term in own]
+def around_counts(layout: Layout) -> list[int]:
+    """Return the number of terms that `terms_around` returns for each term of a simhash, in order."""
+    (own,) = layout.terms([0])
+    return [len(terms_around(layout, 0, term)) for term in own]

@@ -20,7 +20,7 @@ from esdedup.fingerprint import (
     MOST_RESEMBLANCE,
 )
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import NODES
+from esdedup.fingerprint.bands import PAIRS
 from esdedup.fingerprint.signature import SIGNATURE
 from esdedup.text.hashing import MURMUR3, TOKEN_HASHES, TokenHash
 from esdedup.text.segmenters import JIEBA, Segmenter, segmenter_named
@@ -197,7 +197,8 @@ class Profile:
                 self.representation,
                 keyword_count,
                 self.weighting.name,
-                NODES.tables,
+                # Nodes have other keys now, but the labels of profiles must not change.
+                PAIRS.tables,
                 self.max_distance_bits,
                 self.min_letters,
                 self.max_sentence_length,

@@ -372,7 +372,9 @@ class Rebuild:
         lookup = self.lookup or (before.lookup if before and shards == 1 else None)
         made = Meta.of(DEFAULT, lookup=lookup, shards=shards)
         rules = before if before and not self.articles_only else self._meta_of_articles()
-        return dataclasses.replace(rules, format=made.format, lookup=made.lookup, shards=made.shards)
+        return dataclasses.replace(
+            made, profile=rules.profile, max_distance_bits=rules.max_distance_bits, agreement=rules.agreement
+        )
 
     def _meta_of_articles(self) -> Meta:
         found = self.records.profiles() if self.records else []

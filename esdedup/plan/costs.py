@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 import pydantic
 
 from esdedup.errors import SettingError
-from esdedup.fingerprint.bands import NODES
+from esdedup.fingerprint.bands import PAIRS, TRIPLES
 from esdedup.fingerprint.profile import PROFILES, Profile, get_profile
 
 FORMAT = 1
@@ -191,9 +191,11 @@ class CostsFile(pydantic.BaseModel, frozen=True):
     def of(self, profile: Profile, *, name: str) -> UnitCosts:
         """Return the costs of a profile; raises `SettingError` if they were not measured."""
         key = costs_key(profile)
-        for each in self.costs:
-            if (each.profile, each.layout) == (key, NODES.name):
-                return each
+        # Files of earlier versions have the costs of an earlier layout.
+        for layout in (TRIPLES, PAIRS):
+            for each in self.costs:
+                if (each.profile, each.layout) == (key, layout.name):
+                    return each
         known = ", ".join(dict.fromkeys(each.profile for each in self.costs))
         raise SettingError(
             f"{name} has no unit costs for {key}, only for {known}: measure with `python -m benchmarks`"

@@ -11,14 +11,18 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from benchmarks.signatures import as_nodes, documents
-from esdedup import VERIFIED, Dedup, Maintenance
+from esdedup import VERIFIED, Dedup, ForestMismatch, Maintenance
 from esdedup.elastic.execute import execute
+from esdedup.elastic.forest import meta
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredNode, signatures_of
+from esdedup.elastic.forest.stored import StoredNode, keys_of, signatures_of
+from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import Limits
 from esdedup.fields import Fields
+from esdedup.fingerprint.bands import PAIRS, TRIPLES, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.fingerprint.signature import MINHASH, SIGNATURE
@@ -30,17 +34,17 @@ from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.support.assign import assign
 from tests.support.between import Answer, Send, Sent, client_with
 from tests.support.exploring import PROFILES
-from tests.support.forests import LOOKUPS, feed, kinds, nodes
+from tests.support.forests import ARTICLES, LOOKUPS, feed, kinds, nodes
 from tests.support.names import Names
 
 SEARCHED: dict[str, Any] = LOOKUPS["searched"]
-# The value of the first two of a simhash's five blocks. The two blocks form one key.
-SHARED = np.uint64(0x123456) << np.uint64(38)
+# The value of the first three of a simhash's six blocks. The three blocks form one key.
+SHARED = np.uint64(0x12345678) << np.uint64(31)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
-# Masks for the bits of the frequent keys: the first two blocks form one key, and the next two form another.
+# Masks for the bits of the frequent keys: the first three blocks form one key, and the others form another.
 FREQUENT = {
-    "one key": [~(2**38 - 1) & 2**64 - 1],
-    "two keys": [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12],
+    "one key": [~(2**31 - 1) & 2**64 - 1],
+    "two keys": [~(2**31 - 1) & 2**64 - 1, 2**31 - 1],
 }
 
 
@@ -62,7 +66,7 @@ def frequent_key_forest(
     forest = index_name("forest")
     ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED).close()
     random = np.random.default_rng(3)
-    held = np.unique(SHARED | random.integers(0, 2**38, count, np.uint64) & ~MINHASH)
+    held = np.unique(SHARED | random.integers(0, 2**31, count, np.uint64) & ~MINHASH)
     relation = relation_of(profile)
     signatures = held if profile == CLASSIC else verified_signatures(held, random)
     put(es, forest, profile, signatures)
@@ -147,7 +151,7 @@ def test_frequent_keys_hide_no_neighbours_and_cost_few_reads(
     arrive(edited(frequent_key_forest.signatures[chosen], random))
     store.close()
     # A full page of results for the first batch shows that the key is frequent, and the store remembers this
-    # for the next batch. The remaining hits are for keys with only one of the two shared blocks.
+    # for the next batch. The remaining hits are for keys with only some of the shared blocks.
     assert first < 16_000
     assert sum(read) < 6_000
 
@@ -194,13 +198,39 @@ def test_looking_up_frequent_keys_reads_few_nodes(
     store.close()
 
 
+def test_a_frequent_key_hides_no_other_sentence(es: Elasticsearch, index_name: Names) -> None:
+    """Its first sentence has the frequent key of the arrival; its second is near, but lacks that key."""
+    forest, random, relation = index_name("forest"), np.random.default_rng(6), relation_of(VERIFIED)
+    store = ElasticStore(es, forest=forest, profile=VERIFIED, aging=AGING, **SEARCHED)
+    held = SHARED | random.integers(0, 2**31, 1_502, np.uint64) & ~MINHASH
+    arriving, near, *_ = others = verified_signatures(held, random)
+    near["representatives"][1] = arriving["representatives"][0] ^ np.uint64(1 << 35 | 1 << 20)
+    near["sketch"] = arriving["sketch"]
+    stored = as_nodes(others[1:])
+    put(es, forest, VERIFIED, stored)
+    for _ in range(2):
+        arrivals = Arrivals(
+            signatures=others[:1],
+            exist=np.ones(1, bool),
+            content_hashes=np.array([1], np.uint64),
+            times_ms=np.full(1, NO_TIME),
+        )
+        store.begin()
+        (found,) = (
+            store.nodes(arrivals, now_ms=NOW_MS).assign(arrivals, store.state, now_ms=NOW_MS).assignments
+        )
+        assert found.root == relation.ids(stored)[0]
+    store.close()
+
+
 def test_all_near_nodes_of_a_frequent_key_are_read(
     es: Elasticsearch, index_name: Callable[[str], str]
 ) -> None:
     """All nodes of the key are near, so narrowing down the key must keep all of them."""
     profile = CLASSIC
     limits = Limits(finer_keys_per_node=10**9, frequent_nodes=1, max_hits=50)
-    store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
+    how = {"aging": AGING, "limits": limits, **SEARCHED}
+    store = ElasticStore(es, forest=index_name("forest"), profile=profile, **how)
     centre = 0x0123456789ABCDEF
     ring = [
         Arrival(f"{centre ^ 1 << one ^ 1 << two:016x}", NO_TIME) for one in range(64) for two in range(one)
@@ -211,6 +241,41 @@ def test_all_near_nodes_of_a_frequent_key_are_read(
     store.begin()
     assert len(store.nodes(batch, now_ms=0)) == 300
     store.close()
+
+
+def test_a_forest_keeps_its_keys_until_it_is_rebuilt(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forests of earlier versions have the keys of `PAIRS`."""
+    index, forest = index_name("articles"), index_name("forest")
+    half = len(ARTICLES) // 2
+    maintenance = Maintenance(es, forest=forest)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(meta, "TRIPLES", PAIRS)
+        with Dedup(es, forest=forest, profile=CLASSIC, **SEARCHED) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, ARTICLES[:half])
+    with Dedup(es, forest=forest, profile=CLASSIC, **SEARCHED) as dedup:
+        feed(es, dedup, index, ARTICLES[half:])
+    given = [{"id": each["_id"], "text": each["text"]} for each in ARTICLES]
+    roots, by_id = stream.expected(given, CLASSIC)
+    for layout in (PAIRS, TRIPLES):
+        assert ForestIndex.find(es, forest).meta.key_layout == layout
+        assert (stream.indexed(es, index), stream.nodes(es, forest)) == (roots, by_id)
+        assert list(maintenance.verify([index])) == []
+        count = es.count(index=forest, query={"terms": {"keys": terms_of_all(es, forest, layout)}})["count"]
+        assert count == len(by_id)
+        before = ForestIndex.find(es, forest)
+        maintenance.rebuild([index])
+        if layout == PAIRS:
+            with pytest.raises(ForestMismatch, match="replaced by one with other settings"):
+                ForestWriter(before)
+
+
+def terms_of_all(es: Elasticsearch, forest: str, layout: Layout) -> list[str]:
+    """Return the first term of each node of a forest."""
+    found = list(nodes(es, forest).values())
+    return [terms[0] for terms in keys_of(found, relation_of(CLASSIC), layout)]
 
 
 # Boilerplate is kept, because the sentence that all articles share would otherwise be left out.

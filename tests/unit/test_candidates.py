@@ -10,6 +10,7 @@ from benchmarks.signatures import random_ones
 from esdedup.elastic.forest.candidates import CandidateSearch
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import Search, SearchPoint
+from esdedup.fingerprint.bands import TRIPLES
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import NO_TIME
 from esdedup.neighbours.relation import relation_of
@@ -58,19 +59,25 @@ def found(search: CandidateSearch, *, hits_a_term: float) -> tuple[list[list[str
 
 @pytest.mark.parametrize("limits", [DEFAULT_LIMITS, Limits(max_hits=2_000)])
 def test_queries_are_split_once_hits_fill_a_page(limits: Limits) -> None:
-    search = CandidateSearch(forest="forest", relation=relation_of(VERIFIED), limits=limits)
-    (whole,), no_pages = found(search, hits_a_term=0.1)
+    search = CandidateSearch(forest="forest", relation=relation_of(VERIFIED), layout=TRIPLES, limits=limits)
+    whole, no_pages = found(search, hits_a_term=0.05)
     assert not no_pages
+    # The parts of a large batch are searched for at the same time.
+    assert 3 < len(whole) < 8
     while found(search, hits_a_term=1.5)[1]:
         pass
     queries, _ = found(search, hits_a_term=1.5)
-    assert 1 < len(queries) < 64
+    assert len(whole) < len(queries) < 64
     assert max(map(len, queries)) < limits.max_hits
-    assert sorted(term for query in queries for term in query) == sorted(whole)
+    assert sorted(term for query in queries for term in query) == sorted(
+        term for query in whole for term in query
+    )
 
 
 def test_queries_keep_some_terms_however_many_nodes_they_find() -> None:
-    search = CandidateSearch(forest="forest", relation=relation_of(VERIFIED), limits=DEFAULT_LIMITS)
+    search = CandidateSearch(
+        forest="forest", relation=relation_of(VERIFIED), layout=TRIPLES, limits=DEFAULT_LIMITS
+    )
     for _ in range(20):
         queries, pages = found(search, hits_a_term=1_000)
-    assert pages == len(queries) < 20
+    assert pages == len(queries) < 32

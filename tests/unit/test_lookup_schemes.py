@@ -20,10 +20,11 @@ from benchmarks.lookup.schemes import (
     EXHAUSTIVE,
     EXPANSION,
     LEVELS,
-    PAIRS,
     SCHEMES,
     TABLES,
+    THREE_OF_SIX,
     TWO_HALVES,
+    TWO_OF_FIVE,
     Scheme,
 )
 from benchmarks.results import ROOT
@@ -32,7 +33,7 @@ from benchmarks.results import ROOT
 LITERATURE = 2**34
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+@pytest.mark.parametrize("scheme", [*SCHEMES, THREE_OF_SIX], ids=lambda scheme: scheme.name)
 def test_a_scheme_finds_everything_within_three_bits(scheme: Scheme) -> None:
     random = np.random.default_rng(1)
     held = uniform(20, random)
@@ -45,7 +46,7 @@ def test_a_scheme_finds_everything_within_three_bits(scheme: Scheme) -> None:
     assert read >= len(expected) >= 10
 
 
-@pytest.mark.parametrize("scheme", [EXHAUSTIVE, *TABLES], ids=lambda scheme: scheme.name)
+@pytest.mark.parametrize("scheme", [EXHAUSTIVE, *TABLES, THREE_OF_SIX], ids=lambda scheme: scheme.name)
 def test_costs_of_uniform_fingerprints_match_the_formulas(scheme: Scheme) -> None:
     random, count = np.random.default_rng(2), 1 << 18
     tables, arrivals = Tables(scheme, uniform(count, random)), 4_000
@@ -101,7 +102,9 @@ def test_shown_figures_can_be_read_back(value: float) -> None:
         # Each of the four tables holds every fingerprint once, so a bucket has 2^34 / 2^16 = 2^18 entries.
         (BLOCKS, 4, 4 * 2**18),
         # Six pairs of 13-bit blocks, and four pairs with the 12-bit block.
-        (PAIRS, 10, 6 * 2**8 + 4 * 2**9),
+        (TWO_OF_FIVE, 10, 6 * 2**8 + 4 * 2**9),
+        # With four 11-bit and two 10-bit blocks, 4 keys have 33 bits, 12 have 32 and 4 have 31.
+        (THREE_OF_SIX, 20, 4 * 2 + 12 * 2**2 + 4 * 2**3),
         (LEVELS, 16, 16 * 2**6),
         (TWO_HALVES, 2, 2 * 33 * 2**2),
     ],

@@ -22,6 +22,7 @@ from esdedup.elastic.requests import (
     SearchPoint,
 )
 from esdedup.fields import Fields
+from esdedup.fingerprint.bands import TRIPLES
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import relation_of
 from esdedup.reading.articles import article
@@ -385,6 +386,7 @@ def test_no_query_has_more_terms_than_the_limit() -> None:
     search = NodeSearch(
         forest="forest",
         relation=relation_of(CLASSIC),
+        layout=TRIPLES,
         limits=Limits(max_terms=2),
     )
     answer = [{"aggregations": {"roots": {"buckets": [{"key": "a", "doc_count": 1}]}}}]

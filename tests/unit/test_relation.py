@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.lookup.schemes import differences_within
 from benchmarks.signatures import are_distinct, as_nodes
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import ARTICLES, NODES, Layout, around_counts, terms_around
+from esdedup.fingerprint.bands import ARTICLES, LAYOUTS, PAIRS, TRIPLES, Layout, around_counts, terms_around
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE
@@ -21,11 +21,13 @@ from tests.sample import articles
 from tests.support.comparison import compare
 
 fingerprints = st.integers(0, 2**64 - 1)
-in_each_layout = pytest.mark.parametrize("layout", [NODES, ARTICLES], ids=lambda layout: layout.name)
+STORED = [PAIRS, TRIPLES, ARTICLES]
+in_each_layout = pytest.mark.parametrize("layout", STORED, ids=lambda layout: layout.name)
 
 
 @pytest.mark.parametrize(
-    ("layout", "count", "asked", "key_bits"), [(NODES, 10, 10, {25, 26}), (ARTICLES, 2, 66, {32})]
+    ("layout", "count", "asked", "key_bits"),
+    [(PAIRS, 10, 10, {25, 26}), (TRIPLES, 20, 20, {31, 32, 33}), (ARTICLES, 2, 66, {32})],
 )
 def test_layouts_have_the_expected_keys(layout: Layout, count: int, asked: int, key_bits: set[int]) -> None:
     assert len(layout.tables) == count
@@ -44,19 +46,31 @@ def test_simhashes_within_three_bits_share_a_key(layout: Layout, value: int, fli
     assert set(stored) <= set(asked)
 
 
-@pytest.mark.parametrize(("layout", "flipped_bits"), [(NODES, [0, 13, 26, 39]), (ARTICLES, [0, 1, 32, 33])])
+@pytest.mark.parametrize(
+    ("layout", "flipped_bits"),
+    [(PAIRS, [0, 13, 26, 39]), (TRIPLES, [0, 11, 22, 33]), (ARTICLES, [0, 1, 32, 33])],
+)
 def test_four_bits_may_change_every_key(layout: Layout, flipped_bits: list[int]) -> None:
     (terms,) = layout.terms([sum(1 << (63 - bit) for bit in flipped_bits)])
     assert not set(layout.search_terms(0)) & set(terms)
 
 
-def test_terms_of_nodes_are_table_and_bits_in_hex() -> None:
-    (terms,) = NODES.terms([0x123456789ABCDEF0])
+def test_terms_of_pairs_are_table_and_bits_in_hex() -> None:
+    (terms,) = PAIRS.terms([0x123456789ABCDEF0])
     # Table 0: bits 0 to 26. Table 9: bits 39 to 64.
     assert (terms[0], terms[9]) == (f"0{0x123456789ABCDEF0 >> 38:07x}", f"9{0x123456789ABCDEF0 % 2**25:07x}")
     assert {len(term) for term in terms} == {8}
-    assert terms_of([0x123456789ABCDEF1], NODES) == [["123456789a"]]
-    assert NODES.terms([]) == []
+    assert terms_of([0x123456789ABCDEF1], PAIRS) == [["123456789a"]]
+    assert PAIRS.terms([]) == []
+
+
+def test_terms_of_triples_encode_six_bits_per_digit() -> None:
+    # The number of the table is above 36 bits, of which a key uses 31 to 33.
+    terms = TRIPLES.terms([0x123456789ABCDEF0, 0xFFFFFFFFFFFFFFFE])
+    assert [len(set(own)) for own in terms] == [20, 20]
+    assert {len(term) for own in terms for term in own} == {7}
+    assert [terms[0][0], terms[0][19]] == ["00AqaPN", "j0qLdXM"]
+    assert terms_of([0x123456789ABCDEF1], TRIPLES) == [["4zhmu9GY"]]
 
 
 def test_terms_of_articles_encode_six_bits_per_digit() -> None:
@@ -81,25 +95,28 @@ def test_there_are_43_745_values_within_three_bits() -> None:
     assert np.bincount(np.bitwise_count(found)).tolist() == [1, 64, 2_016, 41_664]
 
 
-@given(one=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
-def test_near_simhashes_are_found_around_a_term(one: int, flips: set[int]) -> None:
-    own, other = NODES.terms([one, one ^ sum(1 << bit for bit in flips)])
-    shared = set(own) & set(other)
-    assert shared
-    for term in shared:
-        around = terms_around(one, term)
+@given(
+    layout=st.sampled_from([*LAYOUTS.values()]),
+    one=fingerprints,
+    flips=st.sets(st.integers(0, 63), max_size=3),
+)
+def test_near_simhashes_are_found_around_a_term(layout: Layout, one: int, flips: set[int]) -> None:
+    own, other = layout.terms([one, one ^ sum(1 << bit for bit in flips)])
+    assert set(own) & set(other)
+    for term in own:
+        around = terms_around(layout, one, term)
         assert term not in around
         assert set(around) & set(other)
-        assert len(set(around)) == len(around) == around_counts()[own.index(term)]
+        assert len(set(around)) == len(around) == around_counts(layout)[own.index(term)]
 
 
-def test_about_250_terms_surround_each_term() -> None:
-    assert set(around_counts()) == {248, 250}
+def test_some_hundred_terms_surround_each_term() -> None:
+    assert set(around_counts(PAIRS)) == {248, 250}
+    assert set(around_counts(TRIPLES)) == {306, 323, 329}
 
 
 RELATION = relation_of(VERIFIED)
 VALUES = st.integers(0, 2**64 - 1)
-STORED = [NODES, ARTICLES]
 
 
 def array(*values: int) -> np.ndarray:
@@ -137,7 +154,7 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: La
     exact = {each[0] for each in found if len(each) == 1}
     bands = {key for each in found if len(each) > 1 for key in each}
     assert not exact & bands
-    bits = 42 if layout is ARTICLES else 40
+    bits = {PAIRS: 40, TRIPLES: 48, ARTICLES: 42}[layout]
     assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
     # A minhash is looked up by its only key, and a simhash by at least its own keys.
     for stored, value in zip(found, values, strict=True):
@@ -166,8 +183,8 @@ def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
     signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
     representatives = RELATION.representatives(signatures)
     assert ((representatives & MINHASH).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
-    keys = RELATION.terms(signatures.tobytes(), NODES, are_indexed=False)
-    assert {len(each) for each in keys} <= {27, 18}
+    keys = RELATION.terms(signatures.tobytes(), TRIPLES, are_indexed=False)
+    assert {len(each) for each in keys} <= {47, 28}
     keys = RELATION.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
     assert {len(each) for each in keys} <= {11, 10}
 

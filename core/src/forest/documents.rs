@@ -44,7 +44,7 @@ fn add_time(json: &mut String, name: &str, time_ms: i64) {
     }
 }
 
-/// The minimum number of bits of an exact key. Band keys have fewer bits, so the two kinds of keys are never equal.
+/// The minimum number of bits of an exact key. It has more digits than a band key, so the two are never equal.
 const EXACT_BITS: u32 = 40;
 /// The alphabet of terms; its first sixteen characters are the hexadecimal digits.
 const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
@@ -67,7 +67,7 @@ impl Layout {
     /// indexed, otherwise for all distinct representatives.
     pub fn terms<R: Relation>(&self, signature: &R::Signature, is_indexed: bool) -> Vec<String> {
         let mut terms = Vec::new();
-        let exact_digits = EXACT_BITS.div_ceil(self.digit_bits);
+        let exact_digits = EXACT_BITS.div_ceil(self.digit_bits).max(self.digits + 1);
         let (keys, distinct) = (R::keys(signature), R::distinct(signature));
         let all: Vec<_> = if is_indexed { keys.collect() } else { distinct.collect() };
         for (_, representative) in all {

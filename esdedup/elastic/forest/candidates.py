@@ -3,7 +3,7 @@
 The same search finds content hashes, in their own documents or in the documents of nodes made from them.
 
 A key that very many nodes share is *frequent*: reading all of its nodes would be expensive. Near nodes that
-share a key (two blocks of a simhash's bits) differ in few other bits, so a few hundred finer keys find them
+share a key (blocks of a simhash's bits) differ in few other bits, so a few hundred finer keys find them
 (`terms_around`). The search then requires the frequent key together with a finer key. A key is suspected to
 be frequent when a page of hits is full; frequent keys are remembered.
 """
@@ -22,15 +22,16 @@ from esdedup.elastic.forest.stored import StoredNode, keys_of, live_filter, pack
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, chunks, search
-from esdedup.fingerprint.bands import NODES, around_counts, terms_around
+from esdedup.fingerprint.bands import Layout, around_counts, terms_around
 from esdedup.neighbours.relation import Relation
 
 # How many times a search may start over because keys turn out to be frequent.
 _RESTARTS = 3
 # How many keys, the most frequent in a full page of hits, are counted in the index.
 _SUSPECTS = 100
-# A query has at least this share of `Limits.max_terms`, however many nodes it finds.
-_LEAST_SHARE = 64
+# A query has at most and at least these shares of `Limits.max_terms`. Even in one shard, the server runs
+# several queries at the same time, but it looks the terms of one query up one after the other.
+_MOST_SHARE, _LEAST_SHARE = 8, 64
 # How many queries one request has, which the server runs at the same time.
 _AT_ONCE = 8
 
@@ -52,6 +53,8 @@ class _Targets:
     ids: list[str]
     # Content hashes.
     hashes: Sequence[str]
+    # For each key of a simhash, how many finer keys replace it.
+    around_counts: list[int]
 
     def count_terms(self) -> int:
         """Count the terms to search for."""
@@ -61,7 +64,7 @@ class _Targets:
         """Return how many finer keys replace each key."""
         counts: collections.Counter[str] = collections.Counter()
         for keys in self.keys:
-            for key, count in zip(keys, around_counts(), strict=True):
+            for key, count in zip(keys, self.around_counts, strict=True):
                 counts[key] += count
         return counts
 
@@ -69,14 +72,15 @@ class _Targets:
 class CandidateSearch:
     """Searches one forest's index, and remembers which of its keys are frequent."""
 
-    def __init__(self, *, forest: str, relation: Relation, limits: Limits) -> None:
+    def __init__(self, *, forest: str, relation: Relation, layout: Layout, limits: Limits) -> None:
         self._forest = forest
         self._relation = relation
+        self._layout = layout
         self._limits = limits
         # Keys stay in this set even when their nodes have expired.
         self._frequent: set[str] = set()
         # How many terms a query has at most, so that its hits fit in one page.
-        self._max_terms = limits.max_terms
+        self._max_terms = max(1, limits.max_terms // _MOST_SHARE)
 
     def find(
         self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
@@ -85,8 +89,8 @@ class CandidateSearch:
         representatives = np.unique(self._relation.representatives(signatures))
         are_exact = self._relation.are_exact(representatives)
         simhashes = representatives[~are_exact].tolist()
-        keys = NODES.terms(simhashes)
-        terms = self._relation.terms(signatures.tobytes(), NODES, are_indexed=False)
+        keys = self._layout.terms(simhashes)
+        terms = self._relation.terms(signatures.tobytes(), self._layout, are_indexed=False)
         exact_keys = {*itertools.chain.from_iterable(terms)}.difference(*keys)
         targets = _Targets(
             simhashes=simhashes,
@@ -94,6 +98,7 @@ class CandidateSearch:
             exact_keys=sorted(exact_keys),
             ids=self._relation.ids(signatures),
             hashes=hashes,
+            around_counts=around_counts(self._layout),
         )
         filters = live_filter(live_since_ms)
         restarts = _RESTARTS
@@ -178,13 +183,15 @@ class CandidateSearch:
             for key in self._frequent.intersection(keys):
                 by_frequent[key].append(simhash)
         for key, simhashes in sorted(by_frequent.items()):
-            finer = {term for simhash in simhashes for term in terms_around(simhash, key)}
+            finer = {term for simhash in simhashes for term in terms_around(self._layout, simhash, key)}
             yield from self._terms("keys", sorted(finer), filter={"term": {"keys": key}})
 
     def _learn(self, page: list[bytes], targets: _Targets) -> Requests[bool]:
         """Detect frequent keys from a full page of hits; return whether any of them is new."""
         nodes = [each for each in unpacked(page, self._relation) if isinstance(each, StoredNode)]
-        shared = collections.Counter(itertools.chain.from_iterable(keys_of(nodes, self._relation, NODES)))
+        shared = collections.Counter(
+            itertools.chain.from_iterable(keys_of(nodes, self._relation, self._layout))
+        )
         finer_counts = targets.finer_counts()
         # One page of hits may mislead, so count the nodes of each key in the index.
         suspects = heapq.nlargest(_SUSPECTS, finer_counts, key=lambda key: shared[key])

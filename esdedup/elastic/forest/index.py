@@ -51,7 +51,13 @@ class ForestIndex:
         # False once the server has refused a refresh.
         self.may_refresh = True
         self.relation = meta.relation
-        self.search = NodeSearch(forest=name, relation=self.relation, limits=limits, scan=self.hit_pages)
+        self.search = NodeSearch(
+            forest=name,
+            relation=self.relation,
+            layout=meta.key_layout,
+            limits=limits,
+            scan=self.hit_pages,
+        )
         self.log = LogNodes(forest=name, relation=self.relation) if meta.is_log else None
 
     @property

@@ -83,7 +83,7 @@ def reader_nodes(
 ) -> NodeSearch | ArticleNodes:
     """Return how readers find a forest's nodes: in its index or, if it has a log, in its articles."""
     if not meta.is_log:
-        return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
+        return NodeSearch(forest=forest, relation=meta.relation, layout=meta.key_layout, limits=limits)
     return ArticleNodes(index=index, fields=fields, profile=meta.profile, relation=meta.relation, aging=aging)
 
 

@@ -10,7 +10,7 @@ from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import ForestMismatch, ForestMissing, IndexNotReady, SettingError
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import NODES
+from esdedup.fingerprint.bands import LAYOUTS, PAIRS, TRIPLES, Layout
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation
 
@@ -43,7 +43,7 @@ class Meta:
     # The number of primary shards; a log has one.
     shards: int = 1
     # The name of the `Layout` that the nodes' keys have.
-    layout: str = NODES.name
+    layout: str
 
     @classmethod
     def of(cls, profile: Profile, *, lookup: Lookup | None = None, shards: int = 1) -> "Meta":
@@ -51,10 +51,12 @@ class Meta:
         most = 1 if lookup == "memory" else MAX_SHARDS
         if not 1 <= shards <= most:
             raise SettingError(f"forest_shards is {shards}; for this lookup, it must be 1 to {most:,}")
+        lookup = lookup or ("memory" if shards == 1 else "search")
         return cls(
             format=FORMAT if shards == 1 else SHARDED_FORMAT,
             shards=shards,
-            lookup=lookup or ("memory" if shards == 1 else "search"),
+            lookup=lookup,
+            layout=(TRIPLES if lookup == "search" else PAIRS).name,
             profile=profile.label,
             max_distance_bits=profile.max_distance_bits,
             agreement=profile.agreement,
@@ -72,6 +74,11 @@ class Meta:
     def is_log(self) -> bool:
         """Whether the forest's nodes are in a log, instead of one document each."""
         return self.lookup == "memory"
+
+    @property
+    def key_layout(self) -> Layout:
+        """The layout of the keys of nodes."""
+        return LAYOUTS[self.layout]
 
     @property
     def relation(self) -> Relation:
@@ -96,7 +103,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
     rules = found.get("agreement")
     is_known = rules is None or rules.keys() == {field.name for field in dataclasses.fields(Agreement)}
     is_known &= found["format"] in (FORMAT, SHARDED_FORMAT)
-    if found.get("layout") != NODES.name or not is_known:
+    if found.get("layout") not in LAYOUTS or not is_known:
         raise ForestMismatch(
             f"the forest {name!r} was made by another version of esdedup (format {found['format']}, profile "
             f"{found.get('profile')}; this version reads {FORMAT}): `esdedup migrate` moves its articles "
@@ -123,7 +130,9 @@ def refuse_others(
     name: str, meta: Meta, profile: Profile, *, lookup: Lookup | None = None, shards: int | None = None
 ) -> None:
     """Raise unless the forest was made with the given profile and, if given, lookup and shards."""
-    if meta != Meta.of(profile, lookup=meta.lookup, shards=meta.shards):
+    if meta != dataclasses.replace(
+        Meta.of(profile, lookup=meta.lookup, shards=meta.shards), layout=meta.layout
+    ):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and the "
             f"requested profile is {profile.label!r}: fingerprints of different profiles cannot be compared; "

@@ -30,7 +30,7 @@ from esdedup.elastic.forest.stored import (
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, chunks, count, search
-from esdedup.fingerprint.bands import NODES
+from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import NeighbourIndex, Relation
 
@@ -74,14 +74,21 @@ class NodeSearch:
     """Reads the nodes of one forest, as of the last refresh of its index."""
 
     def __init__(
-        self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS, scan: Scan | None = None
+        self,
+        *,
+        forest: str,
+        relation: Relation,
+        layout: Layout,
+        limits: Limits = DEFAULT_LIMITS,
+        scan: Scan | None = None,
     ) -> None:
         """Search in a forest's index. The methods that return iterators need `scan`."""
         self.forest = forest
         self.relation = relation
+        self._layout = layout
         self._limits = limits
         self._scan = scan
-        self._candidates = CandidateSearch(forest=forest, relation=relation, limits=limits)
+        self._candidates = CandidateSearch(forest=forest, relation=relation, layout=layout, limits=limits)
 
     def candidates(
         self, signatures: npt.NDArray[Any], *, hashes: Sequence[str] = (), live_since_ms: int
@@ -141,7 +148,7 @@ class NodeSearch:
     def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:
         """Return the nodes that lack a key of their signature, or are wrongly marked as leaf or root."""
         wrong: list[StoredNode] = []
-        keys = keys_of(stored, self.relation, NODES)
+        keys = keys_of(stored, self.relation, self._layout)
         # Skip nodes that are not indexed under any key.
         indexed = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
         # Keys are checked per group, so a swap of keys between adjacent nodes would pass; interleave nodes.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.bands import NODES, Layout
+from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_HASH, NO_TIME
 from esdedup.neighbours.relation import Relation
 
@@ -232,9 +232,9 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
     return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
 
 
-def json_documents(packed: Iterable[bytes], relation: Relation) -> list[JsonDocument]:
+def json_documents(packed: Iterable[bytes], relation: Relation, layout: Layout) -> list[JsonDocument]:
     """Convert packed nodes and content hashes to documents, leaving out unknown times."""
-    return relation.core.documents([*packed], NODES)
+    return relation.core.documents([*packed], layout)
 
 
 def unchanged(document: Mapping[str, Any]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD
 from esdedup.elastic.forest.lease import DEFAULT_TERMS, Lease, LeaseTerms
 from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
+from esdedup.elastic.forest.meta import read_meta
 from esdedup.elastic.forest.status import state_document
 from esdedup.elastic.forest.stored import Document, JsonDocument, json_documents, unchanged
 from esdedup.elastic.requests import chunks
@@ -78,6 +79,12 @@ class ForestWriter(Closing):
         self._has_batch = False
         self.lease.acquire()
         with self.released_on_error():
+            if index.run(read_meta(index.name)) != index.meta:
+                raise ForestMismatch(
+                    f"the forest {index.name!r} was replaced by one with other settings while this process "
+                    "waited for it: start again",
+                    forest=index.name,
+                )
             self._finish_batch()
             index.refresh()
             if index.meta.is_log:
@@ -159,7 +166,7 @@ class ForestWriter(Closing):
             if self._log is not None:
                 return [added.json()] if added else []
             own = [state_document(state)] if state else []
-            return [*own, *json_documents(packed, self.index.relation)]
+            return [*own, *json_documents(packed, self.index.relation, self.index.meta.key_layout)]
 
         def write() -> None:
             try:
@@ -232,7 +239,12 @@ class ForestWriter(Closing):
         index = self.index
         batch = index.run(read_batch(index.name, index.meta))
         if batch.state is not None:
-            self._put([state_document(batch.state), *json_documents(batch.packed, index.relation)])
+            self._put(
+                [
+                    state_document(batch.state),
+                    *json_documents(batch.packed, index.relation, index.meta.key_layout),
+                ]
+            )
             self._has_batch = True
             self._write_batch()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides
-from esdedup.errors import ArticleRejected
+from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
@@ -50,10 +50,11 @@ def cluster(
 
     Raises:
         FieldsNotFound: The first articles all lack the text.
-        SettingError: An argument is out of range.
+        SettingError: An argument is out of range, or `articles` is not an iterable of mappings.
         StateUnusable: The file is damaged, was made by another version, profile or retention, or cannot be
             written.
     """
+    _refuse_others(articles)
     fields = fields or Fields()
     clustering = Clustering(
         profile=get_profile(profile),
@@ -75,13 +76,28 @@ def _saving(clustering: Clustering, articles: Iterator[ReadArticle]) -> Iterator
 
 # How many rows of a frame are converted at a time.
 _ROWS = 10_000
+_REMEDY = "`esdedup cluster FILE` reads files; in Python, pass a frame, or `json.loads` of each line"
+
+
+def _refuse_others(articles: Any) -> None:
+    """Raise `SettingError` for arguments that are often passed instead of articles."""
+    if isinstance(articles, str | bytes | PathLike):
+        remedy = _REMEDY
+    elif isinstance(articles, Mapping):
+        remedy = "pass a list of articles, or one split of a data set, such as `dataset['train']`"
+    elif hasattr(type(articles), "collect") and not hasattr(articles, "iter_rows"):  # polars, lazily
+        remedy = "pass the result of `.collect()`"
+    else:
+        return
+    kind = type(articles).__name__
+    raise SettingError(f"the articles must be an iterable of mappings, not {kind}: {remedy}")
 
 
 def _records(articles: Any, id_field: str) -> Iterator[FileRecord | ArticleRejected]:
     """Yield the rows of a frame or another iterable as articles; rows without an id get their position."""
     if hasattr(articles, "iter_rows"):  # polars
         rows = articles.iter_rows(named=True)
-    elif hasattr(articles, "iloc"):  # pandas
+    elif hasattr(articles, "iterrows"):  # pandas; a single column is read as any other iterable
         parts = (articles.iloc[start : start + _ROWS] for start in range(0, len(articles), _ROWS))
         nulls = (part.astype(object).where(part.notna(), None) for part in parts)
         rows = (row for part in nulls for row in part.to_dict("records"))
@@ -94,6 +110,8 @@ def _records(articles: Any, id_field: str) -> Iterator[FileRecord | ArticleRejec
         if isinstance(row, Mapping):
             named = {**row, id_field: _id_of(row.get(id_field), number)}
             yield FileRecord(place=place, fields=named, size_bytes=size_of(row))
+        elif number == 1 and isinstance(row, str | bytes | PathLike):
+            raise SettingError(f"{place} must be a mapping of fields, not {type(row).__name__}: {_REMEDY}")
         else:
             yield ArticleRejected(place, f"must be a mapping of fields, not {type(row).__name__}")
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import inspect
+import io
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,6 +103,39 @@ def test_wrong_names_and_settings_are_refused() -> None:
         esdedup.cluster([], profile="none")
     with pytest.raises(SettingError):
         list(esdedup.cluster([], retention=timedelta(0)))
+
+
+class LazyFrame:
+    """Has a method of a lazy frame of polars."""
+
+    def collect(self) -> Frame:
+        return Frame()
+
+
+FILES = "`esdedup cluster FILE` reads files; in Python, pass a frame, or `json.loads` of each line"
+
+
+@pytest.mark.parametrize(
+    ("articles", "remedy"),
+    [
+        *((each, FILES) for each in ("news.jsonl", b"news.jsonl", Path("news.jsonl"))),
+        (
+            {"train": SAMPLE},
+            r"pass a list of articles, or one split of a data set, such as `dataset\['train'\]`",
+        ),
+        (LazyFrame(), r"pass the result of `.collect\(\)`"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_is_often_passed_instead_of_articles_is_refused(articles: Any, remedy: str) -> None:
+    with pytest.raises(SettingError, match=f"must be an iterable of mappings, not .*: {remedy}"):
+        esdedup.cluster(articles)
+
+
+def test_lines_and_names_of_files_are_refused() -> None:
+    for items in (io.StringIO('{"id": 1}\n'), io.BytesIO(b"{}\n"), [Path("news.jsonl")]):
+        with pytest.raises(SettingError, match=f"article 1 must be a mapping of fields, not .*: {FILES}"):
+            list(esdedup.cluster(items))  # type: ignore[arg-type]
 
 
 def test_clusters_expire_only_with_a_retention() -> None:

@@ -77,7 +77,9 @@ class Clustering:
         self._fingerprinter = Fingerprinter(self.profile, threads=self.workers)
         self._store: MemoryStore
         if self.state is not None:
-            self._store = SavedStore(self.state, profile=self.profile, retention=self.retention)
+            self._store = SavedStore(
+                self.state, profile=self.profile, retention=self.retention, use_time=self.use_time
+            )
         else:
             aging = Aging.of(retention=DEFAULT_RETENTION if self.retention is None else self.retention)
             self._store = MemoryStore(aging=aging, relation=relation_of(self.profile))

@@ -30,7 +30,7 @@ from esdedup.elastic.forest.meta import Meta
 from esdedup.errors import StateUnusable
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Plan, State
-from esdedup.forest.model import DEFAULT_RETENTION
+from esdedup.forest.model import DEFAULT_RETENTION, NO_TIME
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
@@ -63,20 +63,24 @@ class SavedStore(MemoryStore):
     """A forest in memory that begins with the contents of a file, and can be saved to the file.
 
     A file that does not exist is a forest without articles. Without `retention`, the forest has the file's
-    retention, or 30 days. Raises `StateUnusable`.
+    retention, or 30 days. Once an article had a time, times must be used, with the same retention. Raises
+    `StateUnusable`.
     """
 
-    def __init__(self, path: Path, *, profile: Profile, retention: timedelta | None) -> None:
+    def __init__(self, path: Path, *, profile: Profile, retention: timedelta | None, use_time: bool) -> None:
         self._path = path.resolve()
         self._rules = dataclasses.asdict(Meta.of(profile))
         self._found = self._version()
         head = self._read_head() if self._found else None
         aging = Aging.of(retention=DEFAULT_RETENTION if retention is None else retention)
         if head is not None:
+            is_timed = State(*head.state).time_ms != NO_TIME
+            if is_timed and not use_time:
+                raise self._unusable("has times: use --time-field (in Python: retention), or another file")
             saved = dataclasses.replace(aging, retention_ms=head.retention_ms)
-            if retention is not None and saved != aging:
+            if is_timed and retention is not None and saved != aging:
                 raise self._unusable("has another retention: leave the retention out, or use another file")
-            aging = saved
+            aging = saved if is_timed or retention is None else aging
         super().__init__(aging=aging, relation=relation_of(profile))
         if head is not None:
             self._load(State(*head.state), head.members)

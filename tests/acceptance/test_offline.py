@@ -112,6 +112,11 @@ def test_a_state_continues_earlier_clusters(run: Run, corpus: Path, tmp_path: Pa
     other = run("cluster", corpus, "--state", "stories", "--profile", "classic")
     assert (other.code, other.out) == (3, "")
     assert "was made with the profile 'verified-5', not 'classic-4'" in other.err
+    timed = run("cluster", corpus, "--state", "stories", "--time-field", "published_at")
+    assert (timed.code, len(timed.out.splitlines())) == (0, len(whole))
+    untimed = run("cluster", corpus, "--state", "stories")
+    assert (untimed.code, untimed.out) == (3, "")
+    assert "has times: use --time-field" in untimed.err
 
 
 @pytest.mark.parametrize(

@@ -93,14 +93,32 @@ def test_the_file_holds_no_texts_and_no_ids(saved: Path) -> None:
     assert head["rules"]["profile"] == VERIFIED.label
 
 
-def test_another_profile_or_retention_is_refused(saved: Path) -> None:
+def test_another_profile_is_refused(saved: Path) -> None:
     before = saved.read_bytes()
     with pytest.raises(StateUnusable, match="was made with the profile 'verified-5', not 'classic-4'"):
         again(saved, profile=CLASSIC)
-    with pytest.raises(StateUnusable, match="another retention"):
-        again(saved, retention=timedelta(days=3))
     assert saved.read_bytes() == before
     assert not has_new_roots(again(saved))
+
+
+def test_times_must_be_used_again_with_the_same_retention(saved: Path, tmp_path: Path) -> None:
+    path, week = tmp_path / "state", timedelta(days=7)
+    path.write_bytes(saved.read_bytes())
+    # A state without times accepts times with any retention: its texts are last seen at the first time.
+    text = max((each["text"] for each in ARTICLES["verified"][:300]), key=len)
+
+    def is_original(day: int) -> bool:
+        article = {"id": day, "text": text, "published_at": f"2026-01-{day:02d}T00:00:00Z"}
+        (found,) = cluster([article], state=path, retention=week)
+        return found.is_original
+
+    assert [is_original(1), is_original(5), is_original(20)] == [False, False, True]
+    timed = path.read_bytes()
+    with pytest.raises(StateUnusable, match=r"has times: use --time-field \(in Python: retention\)"):
+        again(path)
+    with pytest.raises(StateUnusable, match="another retention"):
+        again(path, retention=timedelta(days=3))
+    assert path.read_bytes() == timed
 
 
 def test_a_file_that_another_process_replaces_is_left(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 # The number and content of a line.
 _Line = tuple[int, bytes]
+TO_UTF8 = "if the file is in GBK, convert it: `iconv -f GB18030 -t UTF-8`"
 _DELIMITERS = ",;\t|"
 _LONGEST_HEADER_BYTES = 100_000
 # A first line is not a header if one of its names is a number, or contains a bracket or a quote.
@@ -100,7 +101,7 @@ def _are_rows(lines: Sequence[_Line], names: list[str], delimiter: str) -> bool:
 
 def _article(cells: list[str], names: list[str], lines: Sequence[_Line]) -> dict[str, str] | str:
     if any("\udc80" <= letter <= "\udcff" for cell in cells if not cell.isascii() for letter in cell):
-        return "is not UTF-8"
+        return f"is not UTF-8; {TO_UTF8}"
     if len(cells) != len(names):
         return f"has {len(cells)} cells{_extent(lines)}, but the first line names {len(names)} fields"
     return {name: cell for name, cell in zip(names, cells, strict=True) if name and cell}

@@ -294,7 +294,7 @@ def _record(content: bytes | None, place: str) -> FileRecord | ArticleRejected:
         if _MAYBE_SURROGATE.search(content) or content.count(b"[") + content.count(b"{") > MAX_JSON_DEPTH:
             refuse_unstorable(article, name=place)
     except UnicodeDecodeError as error:
-        return ArticleRejected(place, f"is not UTF-8 (byte {error.start + 1})")
+        return ArticleRejected(place, f"is not UTF-8 (byte {error.start + 1}); {csv_rows.TO_UTF8}")
     except json.JSONDecodeError as error:
         return ArticleRejected(place, f"is not JSON: {error.msg} at character {error.pos + 1}")
     except ValueError as error:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, term_of, text_of
 from esdedup.ingest import parquet
+from esdedup.ingest.csv_rows import TO_UTF8
 from esdedup.ingest.records import MAX_ARTICLE_BYTES, OPENERS, STANDARD_INPUT, input_name
 from esdedup.sites import Provenance, RawPage
 
@@ -68,7 +69,7 @@ def read_plain_text(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1})") from error
+        raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1}); {TO_UTF8}") from error
 
 
 def _no_object(name: str, reason: object) -> ArticleRejected:

@@ -55,7 +55,7 @@ def test_lines_are_read_with_their_positions(tmp_path: Path) -> None:
         (b'{"id": true}', "must be a non-empty string"),
         (b'{"id": 1.5}', "must be a non-empty string"),
         (b'{"id": "' + b"x" * 513 + b'"}', "longer than 512"),
-        (b'{"id": "a", "text": "\xff"}', "not UTF-8"),
+        (b'{"id": "a", "text": "\xff"}', "convert it: `iconv -f GB18030 -t UTF-8`"),
         (b'{"id": "a", "x": NaN}', "NaN is not a number"),
         (b'{"id": "a", "text": "\\ud83d x"}', "lone surrogate"),
         (b'{"id": "\\uDC00"}', "lone surrogate"),
@@ -442,7 +442,10 @@ def test_csv_rows_are_read_or_rejected(tmp_path: Path) -> None:
         {"id": "3", "body text": "é", "date": "2026-01-01"},
     ]
     found = records_of(tmp_path / "b.csv", b"id\ttext\n1\t\xff\n2\tx")
-    assert fields(found) == ["is not UTF-8", {"id": "2", "text": "x"}]
+    assert fields(found) == [
+        "is not UTF-8; if the file is in GBK, convert it: `iconv -f GB18030 -t UTF-8`",
+        {"id": "2", "text": "x"},
+    ]
 
 
 @pytest.mark.parametrize("line", [b"nonsense", b"1,2,3", b'{"id": 1, "x"', b"a,a", b"a,", b'"a,b', b"[x, y]"])

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from esdedup.errors import FieldsNotFound
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields, as_text, value_of
 
 _MOST_NAMES = 200
 # Field names in other systems, the most specific first, in lower case without separators.
@@ -37,7 +37,8 @@ def fields_not_found(
         # Names are compared without case and separators.
         candidates = [name for each in usual.split() for name in found if bare[name] == each]
         if role == "text":
-            candidates += _longest(articles, found)
+            texts = {name for name in found if any(as_text(value_of(each, name)) for each in articles)}
+            candidates = [name for name in candidates if name in texts] + _longest(articles, found)
         name = next((name for name in candidates if name not in taken), None)
         if name is not None:
             taken.add(name)

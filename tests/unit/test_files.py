@@ -192,6 +192,11 @@ def test_the_text_field_is_guessed_by_length(tmp_path: Path) -> None:
     assert "\x1b" not in str(error)
     error = found_in(tmp_path / "b", [{"id": "1", "n": 1, "text": None}])
     assert (error.missing, error.likely) == ({"text": "text"}, {})
+    # A list of objects cannot be the text field.
+    error = found_in(tmp_path / "c", [{"id": "1", "content": [{"body": "long"}], "story": ["a", "b"]}])
+    assert error.likely == {}
+    error = found_in(tmp_path / "d", [{"id": "1", "content": [{"body": "long"}], "body": ["a", "b"]}])
+    assert error.likely == {"text": "body"}
 
 
 def test_rejections_do_not_wait_for_the_first_article() -> None:

@@ -100,6 +100,19 @@ def test_a_sidecar_accepts_the_settings_of_the_chart(rendered: Rendered, deploye
     assert settings.hosts >= {"news", "news.search.svc", "news-2.news-pods", "news-0.news-pods.search.svc"}
 
 
+@pytest.mark.timeout(1_500)
+def test_a_private_registry_and_a_public_authority_are_settings(rendered: Rendered) -> None:
+    def pod(**values: Any) -> tuple[dict[str, Any], bool]:
+        spec = one(rendered(**values), "StatefulSet")["spec"]["template"]["spec"]
+        return spec, any(each["name"] == "ESDEDUP_SIDECAR_CA_CERTS" for each in spec["containers"][0]["env"])
+
+    spec, has_ca = pod()
+    assert (spec.get("imagePullSecrets"), has_ca) == (None, True)
+    hosted = {"url": "https://search.example", "hasOwnCa": False}
+    spec, has_ca = pod(imagePullSecrets=[{"name": "registry"}], elasticsearch=hosted)
+    assert (spec["imagePullSecrets"], has_ca) == ([{"name": "registry"}], False)
+
+
 HOST = {"ESDEDUP_SIDECAR_HOST": "0.0.0.0"}
 
 

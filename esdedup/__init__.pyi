@@ -9,6 +9,7 @@ from esdedup.errors import ArticleNotFound as ArticleNotFound
 from esdedup.errors import ArticleRejected as ArticleRejected
 from esdedup.errors import ClientForked as ClientForked
 from esdedup.errors import ClockMismatch as ClockMismatch
+from esdedup.errors import EditRefused as EditRefused
 from esdedup.errors import EsdedupError as EsdedupError
 from esdedup.errors import FieldsNotFound as FieldsNotFound
 from esdedup.errors import ForestAhead as ForestAhead

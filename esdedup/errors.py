@@ -7,6 +7,7 @@ parameters; the command line adds advice about its options.
 
 EsdedupError
 ├── SettingError             a parameter is out of range, or two parameters contradict each other
+│   ├── EditRefused          an edit of stories is impossible, or would change nothing
 │   └── PageTooDeep          a numbered results page extends beyond row 10,000
 ├── FieldsNotFound           the articles of a file have other field names      .missing .found .likely
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
@@ -62,6 +63,10 @@ class EsdedupError(Exception):
 
 class SettingError(EsdedupError, ValueError):
     """A parameter is out of range, or two parameters contradict each other."""
+
+
+class EditRefused(SettingError):
+    """An edit of stories is impossible, or would change nothing; pages translate the message."""
 
 
 class PageTooDeep(SettingError):

@@ -21,9 +21,10 @@ from esdedup.elastic.stories import (
     settle,
     write_document,
 )
-from esdedup.errors import ForestMissing, IndexNotReady, SettingError
+from esdedup.errors import EditRefused, ForestMissing, IndexNotReady, SettingError
 from esdedup.fields import EditorialFields, Fields, term_of
 from esdedup.forest.stories import Edit, EditKind, new_story, text_key
+from esdedup.messages import translatable
 from esdedup.reading.articles import articles_of_texts, find_article
 from esdedup.reading.clusters import ForestScope
 from esdedup.reading.results import Article, Result
@@ -216,31 +217,34 @@ def _edit_of(ready: CheckedIndex, edits: Edits, request: EditRequest, *, by: str
     number, at_ms = len(edits.edits) + 1, (yield ReadClock())
     base = request.model_dump(exclude={"ids", "to", "undoes"}) | {"number": number, "by": by, "at_ms": at_ms}
     if request.undoes is not None:
-        if not 0 < request.undoes < number or request.undoes in edits.stories.undone:
-            reason = ": it has been undone already" if request.undoes in edits.stories.undone else ""
-            raise SettingError(f"there is no edit {request.undoes} that can be undone{reason}")
+        if request.undoes in edits.stories.undone:
+            raise EditRefused(translatable("the edit has been undone already"))
+        if not 0 < request.undoes < number:
+            raise SettingError(f"there is no edit {request.undoes} that can be undone")
         return Edit(**base, undoes=request.undoes)
     into = None if request.to is None else (yield from _text_story(ready, edits, request.to))[1]
     if request.kind == "name" and into is not None:
         before = names_of(edits).get(into)
         if (request.name, request.note) == ((before.name, before.note) if before else ("", "")):
-            raise SettingError("the story has this name and this note already")
+            raise EditRefused(translatable("the story has this name and this note already"))
         return Edit(**base, into=into)
     # Pairs of texts and stories: a text that arrived again after its expiry may have several stories.
     named: dict[tuple[str, str], None] = {}
     for each in dict.fromkeys(request.ids):
         named[(yield from _text_story(ready, edits, each))] = None
     if not (others := [(text, story) for text, story in named if story != into]):
-        raise SettingError("the articles already belong to that story")
+        raise EditRefused(translatable("the articles already belong to that story"))
     texts, stories = (tuple(dict.fromkeys(each)) for each in zip(*others, strict=True))
     if request.kind == "merge":
         return Edit(**base, into=into, stories=stories)
     if request.kind == "move":
         return Edit(**base, into=into, texts=texts)
     if len(stories) > 1:
-        raise SettingError("the articles to split off belong to several stories: split one story at a time")
+        raise EditRefused("the articles to split off belong to several stories: split one story at a time")
     if not (yield from _leaves_some(ready, *stories, texts=texts)):
-        raise SettingError("nothing would be left of the story: all of its articles are to be split off")
+        raise EditRefused(
+            translatable("nothing would be left of the story: all of its articles are to be split off")
+        )
     return Edit(**base, into=new_story(number, at_ms=at_ms), texts=texts)
 
 
@@ -291,7 +295,7 @@ class Editor:
             IndexNotReady: The index was not set up for editors, is read-only, or belongs to another forest.
             ForestError: The forest does not exist.
             ArticleNotFound: An article is missing.
-            SettingError: The edit would change nothing, or would leave no article in a story that is split.
+            EditRefused: The edit would change nothing, or would leave no article in a story that is split.
         """
         return execute(self._client, make_edit(self._scope, index, request, by=by))
 

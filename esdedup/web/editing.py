@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from esdedup.errors import Refused, SettingError
+from esdedup.errors import EditRefused, Refused, SettingError
 from esdedup.maintenance.editor import MOST_NAMED, AsyncEditor, EditHistory, EditRequest, EditResult
 from esdedup.messages import translatable
 from esdedup.origins import is_foreign
@@ -14,7 +14,7 @@ from esdedup.serving.problems import described
 from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, check_is_json
 from esdedup.web.article_pages import article_at
 from esdedup.web.context import NOTICE_FIELDS, Context, ContextDep
-from esdedup.web.form import submitted_form
+from esdedup.web.form import MAX_CHOSEN, submitted_form
 from esdedup.web.rendering import render
 
 _MOST_SHOWN = 200
@@ -84,16 +84,20 @@ async def edit_by_form(context: ContextDep, editor: EditorDep) -> RedirectRespon
     """Make the edit that a form requests, and redirect to the page with the form, which then reports it."""
     sent = await submitted_form(context.request)
     given, chosen = dict(sent), dict.fromkeys(value for name, value in sent if name == "chosen")
+    kept = [("chosen", each) for each in chosen]
     if "choose" in given:
         # Another page of the list keeps the chosen rows in its address.
-        return _redirect(context, given["choose"], [("chosen", each) for each in chosen])
+        return _redirect(context, given["choose"], kept)
+    # Error pages link to the page with the form.
+    back = _redirect(context, given.get("back", ""), kept[:MAX_CHOSEN])
+    context.request.state.back = back.headers["location"]
     request: dict[str, Any] = {"kind": given.get("kind"), "why": given.get("why", "").strip()}
     if request["kind"] == "undo":
         request["undoes"] = given.get("number")
     elif "id" not in given:
         # The list's form names the chosen rows.
         if len(chosen) < 2:
-            raise SettingError("choose at least two rows")
+            raise EditRefused(translatable("choose at least two rows"))
         if not all(all(each.partition("/")) for each in chosen):
             raise SettingError("chosen: a chosen row must be given as INDEX/ID")
         places = (dict(zip(("index", "id"), each.split("/", 1), strict=True)) for each in chosen)
@@ -106,8 +110,10 @@ async def edit_by_form(context: ContextDep, editor: EditorDep) -> RedirectRespon
         else:
             if request["kind"] != "split":
                 if not (to := given.get("to", "").strip()):
-                    raise SettingError(
-                        "name an article of the other story, by its id or the address of its page"
+                    raise EditRefused(
+                        translatable(
+                            "name an article of the other story, by its id or the address of its page"
+                        )
                     )
                 request["to"] = (await article_at(context, to)).model_dump(include=_PLACE)
             request["ids"] = [article.model_dump(include=_PLACE)]

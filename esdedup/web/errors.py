@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from esdedup.errors import PageTooDeep, ServerError, ServerUnavailable
+from esdedup.errors import EditRefused, PageTooDeep, ServerError, ServerUnavailable
 from esdedup.messages import translatable
 from esdedup.serving.problems import Problem
 from esdedup.web import api
@@ -44,7 +44,9 @@ def error_answer(scope: Scope, problem: Problem) -> Response:
     words = problem.words or _WORDS.get(problem.kind, problem.detail)
     detail = "" if problem.detail == words else problem.detail
     message = language_of(context).gettext(words)
-    answer = render("error.html", context, status_code=problem.status, message=message, detail=detail)
+    back = getattr(context.request.state, "back", None)
+    shown = {"message": message, "detail": detail, "back": back}
+    answer = render("error.html", context, status_code=problem.status, **shown)
     answer.headers.update(problem.headers)
     return answer
 
@@ -64,6 +66,8 @@ def problem_of(request: Request, error: Exception) -> Problem:
         log.warning("no answer for %s: %s", _path(request.scope), error)
         detail = translatable("Elasticsearch does not answer; the server's log has the details")
         return dataclasses.replace(problem, detail=detail)
+    if isinstance(error, EditRefused):
+        return dataclasses.replace(problem, words=str(error))
     if isinstance(error, PageTooDeep):
         return dataclasses.replace(problem, words=_TOO_DEEP)
     return problem

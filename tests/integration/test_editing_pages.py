@@ -1,5 +1,6 @@
 """Editing over HTTP, with forms and JSON, by editors whose names a proxy sends."""
 
+import collections
 import html
 import json
 import re
@@ -11,6 +12,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Dedup
+from esdedup.web.languages import language
 from tests import sample
 from tests.support.asgi import Request, Response, requests
 from tests.support.forests import feed
@@ -189,6 +191,50 @@ def test_edits_distinguish_articles_with_equal_ids_by_index(pages: Pages) -> Non
             place: roots[other] if story == roots[one] else story for place, story in before.items()
         }
         pages.form(kind="undo", number=str(len(pages.edits())))
+
+
+def test_refused_edits_say_why_in_the_visitors_language(pages: Pages) -> None:
+    one, other = pages.two()
+    stories = pages.stories()
+    count = collections.Counter(stories.values())
+    lone = next(name for name, story in stories.items() if count[story] == 1)
+    assert pages.form(kind="name", id=one, name="A name").status == 303
+    assert pages.form(kind="undo", number="1").status == 303
+    row, to = f"{pages.index}/{one}", f"/article?id={one}&size=5"
+    of_list = f"/?{urlencode({'q': 'a&b', 'chosen': row})}"
+    refused: list[tuple[dict[str, str], str, str]] = [
+        (
+            {"kind": "merge", "chosen": row, "back": "/?q=a%26b&chosen=old"},
+            "choose at least two rows",
+            of_list,
+        ),
+        (
+            {"kind": "merge", "id": one, "to": one, "back": f"{to}&edited=1&moved=1&same=0"},
+            "the articles already belong to that story",
+            to,
+        ),
+        (
+            {"kind": "move", "id": one, "back": to},
+            "name an article of the other story, by its id or the address of its page",
+            to,
+        ),
+        (
+            {"kind": "split", "id": lone, "back": "//evil.example/\t/x"},
+            "nothing would be left of the story: all of its articles are to be split off",
+            "/evil.example/%09/x?",
+        ),
+        ({"kind": "name", "id": other}, "the story has this name and this note already", "/?"),
+        ({"kind": "undo", "number": "1", "back": "/edits"}, "the edit has been undone already", "/edits?"),
+    ]
+    for values, reason, back in refused:
+        for code in ("en", "zh"):
+            answer = pages.form(NAMED | {"accept-language": code}, **values)
+            assert answer.status == 400, answer.body
+            words = html.unescape(answer.body).partition("<main")[2]
+            assert f'<p class="note">{language(code).gettext(reason)}</p>' in words
+            assert (reason in words) is (code == "en")
+            assert f'<a href="{back}">' in words
+    assert len(pages.edits()) == 2
 
 
 def test_rows_without_index_and_id_are_refused(pages: Pages) -> None:

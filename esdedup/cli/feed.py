@@ -116,7 +116,7 @@ def index(
         refused: A new file for articles that are not indexed, for example because Elasticsearch refuses them.
             Pass it to `esdedup index` when the cause is fixed.
     """
-    profile = feeding.read_profile()
+    profile, overrides = feeding.read_profile(), feeding.overrides()
     check_readable(files)
     if learn_first:
         check_two_passes(files, profile)
@@ -136,7 +136,7 @@ def index(
     with feeding.connect() as client, refused_file(refused) as on_refused:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_refused=on_refused)
         fields, name = field_names.fields_of(client, today), feeding.forest_of(client, today)
-        dedup = feeding.dedup(client, forest=name, fields=fields)
+        dedup = feeding.dedup(client, overrides, forest=name, fields=fields)
         try:
             fields = dedup.require_ready(today)
         except IndexNotReady as error:
@@ -189,6 +189,7 @@ def learn(
             boilerplate learned from much older articles would be forgotten again.
     """
     refuse_to_keep(feeding.read_profile())
+    overrides = feeding.overrides()
     check_readable(files)
     counts, started = collections.Counter(learned=0, known=0, failed=0), time.monotonic()
 
@@ -203,7 +204,7 @@ def learn(
 
     with feeding.connect() as client:
         fields, name = field_names.fields_of(client, index), feeding.forest_of(client, index)
-        dedup = feeding.dedup(client, forest=name, fields=fields)
+        dedup = feeding.dedup(client, overrides, forest=name, fields=fields)
         own = execute(patient(client), Scope(fields=fields).fields_of(index))
         stored = Maintenance(client, forest=name, fields=fields)
         if files:

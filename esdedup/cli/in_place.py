@@ -54,7 +54,7 @@ def adopt(
         sidecar: Address of a sidecar that owns the forest and keeps accepting articles. The sidecar uses the
             current time, so all adopted articles are recorded as seen today.
     """
-    profile = feeding.read_profile()
+    profile, overrides = feeding.read_profile(), feeding.overrides()
     if learn_first:
         refuse_to_keep(profile)
     with feeding.connect() as client:
@@ -75,6 +75,7 @@ def adopt(
             return
         dedup = feeding.dedup(
             client,
+            overrides,
             forest=feeding.forest_of(client, index),
             fields=adoption.fields,
             sidecar=sidecar,
@@ -150,10 +151,13 @@ def migrate(
         most_per_s: Maximum number of articles per second.
     """
     feeding.read_profile()
+    overrides = feeding.overrides()
     with feeding.connect() as client:
         migration = Migration(client, index, forest=feeding.forest, to=to, on_rejected=say_rejected)
         retention = feeding.retention or migration.retention
-        dedup = feeding.dedup(client, fields=migration.fields, forest=to, retention=retention, wait_s=0.0)
+        dedup = feeding.dedup(
+            client, overrides, fields=migration.fields, forest=to, retention=retention, wait_s=0.0
+        )
         with _reported("migrated", "migrating", migration, index, json) as on_read, dedup:
             migration.run(dedup, most_per_s=most_per_s, on_read=on_read)
             old = migration.forest

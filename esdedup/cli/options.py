@@ -23,6 +23,7 @@ from esdedup.reading.paging import MAX_SIZE
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
 
+    from esdedup.boilerplate.overrides import Overrides
     from esdedup.fingerprint.profile import Profile
     from esdedup.ingest.dedup import Dedup
 
@@ -195,13 +196,13 @@ class NewForest(WritableForest):
 class Feeding(Server, Fingerprinting, settings.Threads, NewForest):
     """Options for feeding articles to a forest."""
 
-    def dedup(self, client: "Elasticsearch", **others: Any) -> "Dedup":
+    def dedup(self, client: "Elasticsearch", overrides: "Overrides", **others: Any) -> "Dedup":
         """Return a `Dedup` that feeds the forest; `others` are further arguments of `Dedup`."""
         from esdedup.ingest.dedup import Dedup
 
         names = ("retention", "change_retention", "lookup", "forest_shards", "wait_s", "workers")
-        given = {name: getattr(self, name) for name in names} | {"overrides": self.overrides()}
-        return Dedup(client, **given | {"profile": self.fingerprint_profile} | others)
+        given = {name: getattr(self, name) for name in names}
+        return Dedup(client, overrides=overrides, **given | {"profile": self.fingerprint_profile} | others)
 
 
 class PageOptions(SettingGroup):

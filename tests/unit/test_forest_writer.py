@@ -19,7 +19,7 @@ class Writer(ForestWriter):
     def __init__(self) -> None:
         index = MagicMock()
         index.meta.is_log, index.meta.shards, index.setting.return_value = False, 1, "1"
-        index.run.return_value = Batch()
+        index.run.side_effect = [index.meta, Batch()]
         super().__init__(index)
         self.may_write = threading.Event()
         self.count = 0

@@ -82,20 +82,30 @@ class FieldsNotFound(EsdedupError):
         likely: For each of ``text``, ``id``, ``title``, ``time``, ``source`` and ``link`` whose field is
             missing, the field that is probably meant, if there is one.
         articles: How many articles were inspected.
+        lists: Fields above the missing ones that are lists instead of objects.
         index: The index that the articles were to be written to, if any.
     """
 
     index: str | None = None
 
     def __init__(
-        self, *, missing: Mapping[str, str], found: Sequence[str], likely: Mapping[str, str], articles: int
+        self,
+        *,
+        missing: Mapping[str, str],
+        found: Sequence[str],
+        likely: Mapping[str, str],
+        articles: int,
+        lists: Sequence[str] = (),
     ) -> None:
         names = " and no field ".join(f"{name!r}" for name in missing.values())
         # A name may be long, or contain control characters.
         others = ", ".join(f"{name!r:.60}" for name in found[:30])
+        why = "".join(f", since {name!r:.60} is a list, not an object" for name in lists)
         super().__init__(
-            f"no article has a field {names}, judging by the first {articles:,}; their fields are {others}"
+            f"no article has a field {names}, judging by the first {articles:,}{why}; "
+            f"their fields are {others}"
         )
+        self.lists = tuple(lists)
         self.missing = dict(missing)
         self.found = tuple(found)
         self.likely = dict(likely)

@@ -193,8 +193,7 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
     """
     value = value_of(article, fields.text)
     if value is None:
-        parents = itertools.accumulate(fields.text.split(".")[:-1], "{}.{}".format)
-        parent = next((each for each in parents if isinstance(value_of(article, each), list)), None)
+        parent = list_above(article, fields.text)
         why = "or it is null" if parent is None else f"since {parent!r} is a list, not an object"
         raise ArticleRejected(name, f"has no field {fields.text!r}, {why}")
     if (text := as_text(value)) is None:
@@ -202,6 +201,12 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
         kind = names.get(type(value), type(value).__name__)
         raise ArticleRejected(name, f"the text in the field {fields.text!r} is a {kind}, not a string")
     return text
+
+
+def list_above(article: Mapping[str, Any], field: str) -> str | None:
+    """Return the outermost field above `field` that is a list instead of an object; None if there is none."""
+    parents = itertools.accumulate(field.split(".")[:-1], "{}.{}".format)
+    return next((each for each in parents if isinstance(value_of(article, each), list)), None)
 
 
 def as_text(value: object) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from esdedup.errors import FieldsNotFound
-from esdedup.fields import Fields, as_text, value_of
+from esdedup.fields import Fields, as_text, list_above, value_of
 
 _MOST_NAMES = 200
 # Field names in other systems, the most specific first, in lower case without separators.
@@ -43,7 +43,10 @@ def fields_not_found(
         if name is not None:
             taken.add(name)
             likely[role] = name
-    return FieldsNotFound(missing=missing, found=found, likely=likely, articles=len(articles))
+    above = {list_above(article, name) for article in articles for name in missing.values()}
+    return FieldsNotFound(
+        missing=missing, found=found, likely=likely, articles=len(articles), lists=sorted(filter(None, above))
+    )
 
 
 def _names(article: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -159,10 +159,10 @@ def test_files_that_cannot_be_opened_are_refused(tmp_path: Path) -> None:
         check_readable([STANDARD_INPUT, STANDARD_INPUT])
 
 
-def found_in(path: Path, articles: list[dict[str, Any]]) -> FieldsNotFound:
+def found_in(path: Path, articles: list[dict[str, Any]], fields: Fields | None = None) -> FieldsNotFound:
     path.write_text("".join(json.dumps(article) + "\n" for article in articles))
     with pytest.raises(FieldsNotFound) as caught:
-        list(read_articles([path]))
+        list(read_articles([path], fields=fields))
     return caught.value
 
 
@@ -197,6 +197,11 @@ def test_the_text_field_is_guessed_by_length(tmp_path: Path) -> None:
     assert error.likely == {}
     error = found_in(tmp_path / "d", [{"id": "1", "content": [{"body": "long"}], "body": ["a", "b"]}])
     assert error.likely == {"text": "body"}
+    error = found_in(
+        tmp_path / "e", [{"id": "1", "content": [{"body": "long"}]}], Fields(text="content.body")
+    )
+    assert error.lists == ("content",)
+    assert "'content.body', judging by the first 1, since 'content' is a list, not an object" in str(error)
 
 
 def test_rejections_do_not_wait_for_the_first_article() -> None:

@@ -23,7 +23,6 @@ from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
-import tenacity
 from elasticsearch import Elasticsearch
 
 from benchmarks.articles import articles_of
@@ -41,7 +40,6 @@ from esdedup.elastic.forest.stored import StoredNode, hash_name, json_documents
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import Requests
-from esdedup.errors import ServerBusy, ServerUnavailable
 from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
@@ -59,7 +57,6 @@ _LOADERS = 2
 _SETS = ("en_wire", "zh_news")
 # While nodes are loaded: fewer merges, and no waiting for the disk.
 _LOADING = {"merge.policy.segments_per_tier": 10, "translog.durability": "async"}
-_FEEDING = {"merge.policy.segments_per_tier": 4, "translog.durability": None}
 _WARM = 20
 
 
@@ -127,22 +124,11 @@ def _load_chunk(url: str, index: str, chunk: int) -> int:
         if not client.exists(index=index, id=last):
             layout = ForestIndex.find(client, index).meta.key_layout
             for operations in _operations(chunk, layout):
-                _when_not_busy(
-                    send_bulk, client, operations, task="load nodes", is_settled=_is_written, alias=index
-                )
+                send_bulk(client, operations, task="load nodes", is_settled=_is_written, alias=index)
             # The server keeps the ids of unrefreshed documents in its heap.
             client.indices.refresh(index=index)
     _held.cache_clear()
     return chunk
-
-
-# Loading fills the server's memory for writes faster than merges free it.
-_when_not_busy = tenacity.Retrying(
-    retry=tenacity.retry_if_exception_type((ServerBusy, ServerUnavailable)),
-    wait=tenacity.wait_fixed(5),
-    stop=tenacity.stop_after_delay(600),
-    reraise=True,
-)
 
 
 def _is_written(result: Result) -> bool:
@@ -296,8 +282,9 @@ def main() -> None:
             if not client.indices.exists(index=one):
                 client.indices.flush(index=several)
                 shrink(client, several, one)
+            own = forest_index(meta={})["settings"]
             for index in (several, one):
-                client.indices.put_settings(index=index, settings=_FEEDING)
+                client.indices.put_settings(index=index, settings={name: own.get(name) for name in _LOADING})
                 _log_json({"forest": index, **feed(url, index, chunks, options.batches)})
     node.stop(options.data)
 

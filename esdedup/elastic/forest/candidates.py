@@ -53,18 +53,16 @@ class _Targets:
     ids: list[str]
     # Content hashes.
     hashes: Sequence[str]
-    # For each key of a simhash, how many finer keys replace it.
-    around_counts: list[int]
 
     def count_terms(self) -> int:
         """Count the terms to search for."""
         return sum(map(len, (self.exact_keys, self.ids, self.hashes, *self.keys)))
 
-    def finer_counts(self) -> collections.Counter[str]:
+    def finer_counts(self, layout: Layout) -> collections.Counter[str]:
         """Return how many finer keys replace each key."""
         counts: collections.Counter[str] = collections.Counter()
         for keys in self.keys:
-            for key, count in zip(keys, self.around_counts, strict=True):
+            for key, count in zip(keys, around_counts(layout), strict=True):
                 counts[key] += count
         return counts
 
@@ -98,7 +96,6 @@ class CandidateSearch:
             exact_keys=sorted(exact_keys),
             ids=self._relation.ids(signatures),
             hashes=hashes,
-            around_counts=around_counts(self._layout),
         )
         filters = live_filter(live_since_ms)
         restarts = _RESTARTS
@@ -192,7 +189,7 @@ class CandidateSearch:
         shared = collections.Counter(
             itertools.chain.from_iterable(keys_of(nodes, self._relation, self._layout))
         )
-        finer_counts = targets.finer_counts()
+        finer_counts = targets.finer_counts(self._layout)
         # One page of hits may mislead, so count the nodes of each key in the index.
         suspects = heapq.nlargest(_SUSPECTS, finer_counts, key=lambda key: shared[key])
         node_counts = yield from count_by_key(self._forest, suspects)

@@ -292,10 +292,16 @@ def test_an_interrupted_rebuild_can_be_repeated(
     # The forest stays in use, and the next rebuild begins again.
     with Dedup(es, forest=forest) as dedup:
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
+    again = nodes(es, forest)
+    # Only the hour when the article was last seen may have changed.
+    unseen, unseen_again = (
+        [each._replace(seen_ms=0) for each in without_hashes(some)] for some in (before, again)
+    )
+    assert unseen_again == unseen
     assert list(Maintenance(es, forest=forest).verify([index])) == []
     epochs = Fence(es, forest=forest).epochs()
     Maintenance(es, forest=forest).rebuild([index])
-    assert without_hashes(nodes(es, forest)) == without_hashes(before)
+    assert without_hashes(nodes(es, forest)) == without_hashes(again)
     assert not es.indices.exists(index=made.name)
     # No pending write of an earlier owner is admitted.
     assert min(Fence(es, forest=forest).epochs()) > max(epochs)

@@ -13,13 +13,11 @@ from benchmarks.articles import AS_THEY_COME, MORE, SETS
 from benchmarks.lookup import rows as lookup
 from benchmarks.results import ROOT, Cells, Result
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.plan.costs import SHIPPED, shipped
+from esdedup.plan.costs import shipped
 from esdedup.plan.model import CapacityPlan, Workload, short
 
 _ARTICLES_A_DAY = (1e6, 1e7, 1e8)
 _DAYS = (30, 365)
-
-
 # More than memory can use, and hardly enough to search.
 _MUCH_GB, _LITTLE_GB = 1e6, 0.5
 # The columns of tables of plans, with all nodes in memory and searched for: their headings and figures.
@@ -28,26 +26,24 @@ _SEARCHED = {"searched: shards": "forest_shards", "articles/s": "owner_articles_
 _MORE = {"disk, GB": "disk_gb", "data nodes": "data_nodes", "their cores for dedup": "server_cores_peak"}
 
 
-def _planned(workload: Workload) -> CapacityPlan:
-    held = shipped()
-    return CapacityPlan(workload, VERIFIED, held.of(VERIFIED, name=SHIPPED), held.learned)
-
-
 def _capacity(in_memory: Mapping[str, str], searched: Mapping[str, str]) -> Iterator[str]:
     """Yield a table of plans, with a row for each number of articles a day and retention."""
     headings = ["articles a day", "kept, days", "nodes", "articles/s at the peak", *in_memory, *searched]
     yield _row(headings)
     yield "|" + "---|" * len(headings)
     for articles, days in itertools.product(_ARTICLES_A_DAY, _DAYS):
-        cells = [short(articles), f"{days}"]
-        for owner_gb, columns in ((_MUCH_GB, in_memory), (_LITTLE_GB, searched)):
-            workload = Workload(articles_a_day=articles, retention_days=days, owner_memory_gb=owner_gb)
-            found = _planned(workload)
-            if owner_gb == _MUCH_GB:
-                cells += [found.figures[name].number for name in ("nodes", "peak_articles_a_second")]
-            is_possible = owner_gb == _LITTLE_GB or found.searching is None
-            cells += [found.figures[each].number if is_possible else "–" for each in columns.values()]
-        yield _row(cells)
+        held, sought = (
+            CapacityPlan(
+                Workload(articles_a_day=articles, retention_days=days, owner_memory_gb=owner_gb),
+                VERIFIED,
+                shipped(),
+            )
+            for owner_gb in (_MUCH_GB, _LITTLE_GB)
+        )
+        cells = [sought.figures[name].number for name in ("nodes", "peak_articles_a_second")]
+        cells += ["–" if held.searching else held.figures[name].number for name in in_memory.values()]
+        cells += [sought.figures[name].number for name in searched.values()]
+        yield _row([short(articles), f"{days}", *cells])
 
 
 def _capacity_in_full() -> Iterator[str]:
@@ -74,7 +70,7 @@ def _plan_in_short() -> Iterator[str]:
         "articles a second at the peak of this stream": "peak_articles_a_second",
         "maximum articles a second with that process": "owner_articles_a_second",
     }
-    found = _planned(Workload())
+    found = CapacityPlan(Workload(), VERIFIED, shipped())
     yield from ("| a million articles a day, kept for 30 days | |", "|---|---|")
     yield from (_row([title, found.figures[name].number]) for title, name in needs.items())
 

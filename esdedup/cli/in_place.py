@@ -17,7 +17,7 @@ from esdedup.ingest.in_place import InPlace
 from esdedup.ingest.learn import refuse_to_keep
 from esdedup.ingest.migrate import Migration
 from esdedup.ingest.remove import Removal
-from esdedup.plan.costs import SHIPPED, shipped
+from esdedup.plan.costs import shipped
 
 # Articles adopted per second on two cores, measured by `python -m benchmarks.adoption`.
 _ADOPTED_PER_S = 3_500
@@ -109,7 +109,7 @@ def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str,
     """Estimate upper limits on time and space; `new` is the share of articles that create a node."""
     estimated = {"seconds": round(adoption.total / _ADOPTED_PER_S)}
     with contextlib.suppress(SettingError):  # the costs of this profile were not measured
-        server = shipped().of(profile, name=SHIPPED).server
+        server = shipped().of(profile).server
         added = adoption.total * server.article_bytes, adoption.total * new * server.node_bytes
         estimated |= dict(zip(("bytes_of_articles", "bytes_of_the_forest"), map(round, added), strict=True))
     return estimated

@@ -6,7 +6,7 @@ from typing import Any
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.ingest.word_files import text_of_file
-from esdedup.plan.costs import SHIPPED, CostsFile, Measured, shipped
+from esdedup.plan.costs import CostsFile, Measured, shipped
 from esdedup.plan.model import CapacityPlan, Workload
 
 
@@ -29,18 +29,15 @@ def plan(
             are completed.
     """
     profile = fingerprinting.read_profile()
-    found, name = shipped(), SHIPPED
-    if costs is not None:
-        name = str(costs)
-        found = CostsFile.read(text_of_file(costs), name=name)
-    planned = CapacityPlan(stream, profile, found.of(profile, name=name), found.learned)
+    costs_file = shipped() if costs is None else CostsFile.read(text_of_file(costs), name=str(costs))
+    planned = CapacityPlan(stream, profile, costs_file)
     if json:
-        output.print_json(_as_json(planned, found))
+        output.print_json(_as_json(planned))
     else:
-        _print_plan(planned, found, name=name)
+        _print_plan(planned)
 
 
-def _as_json(plan: CapacityPlan, costs: CostsFile) -> dict[str, Any]:
+def _as_json(plan: CapacityPlan) -> dict[str, Any]:
     figures = plan.figures.values()
     return {
         "workload": plan.workload.model_dump(),
@@ -49,34 +46,26 @@ def _as_json(plan: CapacityPlan, costs: CostsFile) -> dict[str, Any]:
         "answer": list(plan.sentences()),
         "calculated": {each.name: each.value for each in figures},
         "extrapolated": [each.name for each in figures if each.is_extrapolated],
-        "unit_costs": {
-            **plan.costs.model_dump(),
-            "measured": costs.measured.model_dump(),
-            "learned": costs.learned.model_dump(),
-        },
+        "unit_costs": plan.costs.model_dump() | plan.costs_file.model_dump(include={"measured", "learned"}),
     }
 
 
-def _print_plan(plan: CapacityPlan, costs: CostsFile, *, name: str) -> None:
-    workload = plan.workload
+def _print_plan(plan: CapacityPlan) -> None:
+    workload, costs_file = plan.workload, plan.costs_file
     output.show(
         f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "
         f"({workload.edited:.0%} of these edited), {workload.mean_length:,.0f} characters, "
         f"kept {workload.retention_days:g} days; {plan.profile.label}\n"
     )
     output.print_lines(plan.sentences())
-    rows = [
-        ("" if at else part, each.title, f"{each.number}{each.unit}", each.basis)
-        for part, names in plan.parts.items()
-        for at, each in enumerate(map(plan.figures.__getitem__, names))
-    ]
+    rows = [(each.part, each.title, each.number + each.unit, each.basis) for each in plan.figures.values()]
     output.print_table(None, ("", "", "", "from"), rows, numbers=(2,))
     work, searching = plan.costs.server.work, plan.costs.server.searching
     output.show(
         f"≈ extrapolated. Measured were {plan.costs.deciding.measured_nodes:,} nodes in memory, "
         f"{searching.shard.measured_nodes:,} nodes searched for in up to {searching.measured_shards} shards, "
         f"{work.measured_articles:,} articles and {work.measured_roots:,} roots, on "
-        f"{_measurement(costs.measured)} ({name})",
+        f"{_measurement(costs_file.measured)} ({costs_file.name})",
         markup=False,
     )
     if searching.measured is not None:

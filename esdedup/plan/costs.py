@@ -9,7 +9,7 @@ import pydantic
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.bands import PAIRS, TRIPLES
-from esdedup.fingerprint.profile import PROFILES, Profile, get_profile
+from esdedup.fingerprint.profile import PROFILES, Profile
 
 FORMAT = 1
 SHIPPED = "unit_costs.json"
@@ -76,10 +76,6 @@ class Searching(pydantic.BaseModel, frozen=True):
     # None if measured together with the other costs.
     measured: Measured | None = None
 
-    def searches_us(self, nodes: float, *, shards: int, cores: int = 1) -> float:
-        """Return the microseconds to search in all shards, as many at once as there are cores."""
-        return self.shard.us(nodes / shards) * shards / min(shards, cores)
-
 
 class ServerWork(pydantic.BaseModel, frozen=True):
     """Processor time and heap that Elasticsearch needs for dedup."""
@@ -115,7 +111,7 @@ class ServerCosts(pydantic.BaseModel, frozen=True):
 
 def costs_key(profile: Profile) -> str:
     """Return the key of a profile's costs, which ignores settings for boilerplate and text length."""
-    standard = get_profile(profile.name) if profile.name in PROFILES else profile
+    standard = PROFILES.get(profile.name, profile)
     plain = dataclasses.replace(
         profile, keep_boilerplate=standard.keep_boilerplate, max_text_length=standard.max_text_length
     )
@@ -167,6 +163,8 @@ class LearnedCosts(pydantic.BaseModel, frozen=True):
 class CostsFile(pydantic.BaseModel, frozen=True):
     """The contents of a file of unit costs."""
 
+    # The file's name in messages.
+    name: str = pydantic.Field(default=SHIPPED, exclude=True)
     format: int = FORMAT
     measured: Measured
     costs: tuple[UnitCosts, ...]
@@ -186,9 +184,9 @@ class CostsFile(pydantic.BaseModel, frozen=True):
             ) from None
         if found.format != FORMAT:
             raise SettingError(f"{name} has unit costs in format {found.format}; this version reads {FORMAT}")
-        return found
+        return found.model_copy(update={"name": name})
 
-    def of(self, profile: Profile, *, name: str) -> UnitCosts:
+    def of(self, profile: Profile) -> UnitCosts:
         """Return the costs of a profile; raises `SettingError` if they were not measured."""
         key = costs_key(profile)
         # Files of earlier versions have the costs of an earlier layout.
@@ -198,7 +196,7 @@ class CostsFile(pydantic.BaseModel, frozen=True):
                     return each
         known = ", ".join(dict.fromkeys(each.profile for each in self.costs))
         raise SettingError(
-            f"{name} has no unit costs for {key}, only for {known}: measure with `python -m benchmarks`"
+            f"{self.name} has no unit costs for {key}, only for {known}: measure with `python -m benchmarks`"
         )
 
 

@@ -50,7 +50,7 @@ def test_costs_are_measured_and_nothing_is_left_behind(
     assert 1 <= stored.requests_a_batch < 5
     assert stored.work.us_an_arrival > 0
     assert stored.searching.node_bytes > stored.node_bytes
-    assert stored.searching.searches_us(1_000, shards=2) >= 0
+    assert stored.searching.shard.us(1_000) >= 0
     assert stored.searching.owner_us > 0
     assert stored.searching.measured_shards == 2
     assert 0 < stored.work.heap_bytes_a_root < 1_000

@@ -77,11 +77,14 @@ COSTS = UnitCosts(
     opening_bytes_a_node=200,
     server=SERVER,
 )
+COSTS_FILE = CostsFile(
+    measured=MEASURED, costs=(COSTS, COSTS.model_copy(update={"profile": "classic"})), learned=LEARNED
+)
 WORKLOAD = Workload(articles_a_day=864_000, reprints=0.4, edited=0.75, mean_length=2_000)
 
 
 def planned(of: Profile | None = None, /, **changes: float) -> CapacityPlan:
-    return CapacityPlan(WORKLOAD.model_copy(update=changes), of or VERIFIED, COSTS, LEARNED)
+    return CapacityPlan(WORKLOAD.model_copy(update=changes), of or VERIFIED, COSTS_FILE)
 
 
 def test_only_unchanged_reprints_make_no_node() -> None:
@@ -260,9 +263,7 @@ def test_costs_of_large_forests_are_read_from_the_output(tmp_path: Path) -> None
     path.write_text(shipped().model_dump_json())
     log = "".join(printed(shards, nodes) for shards in (1, 4) for nodes in (4_000, 4_000_000, 16_000_000))
     keep_scale(f"10:11:12 chunk 1 of 3 is there\n{log}", MEASURED, path)
-    found = (
-        CostsFile.read(path.read_text(), name="costs.json").of(VERIFIED, name="costs.json").server.searching
-    )
+    found = CostsFile.read(path.read_text(), name="costs.json").of(VERIFIED).server.searching
     assert found.shard.us(64e6) == pytest.approx(SEARCHING.shard.us(64e6))
     assert (found.server_us, found.owner_us, found.requests_a_batch) == pytest.approx((250, 50, 3))
     assert (found.shard.measured_nodes, found.measured_shards) == (16_000_000, 4)
@@ -280,8 +281,8 @@ def test_costs_depend_on_settings_for_words() -> None:
     # The key leaves out settings that do not affect costs, or whose costs are measured for each value.
     same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000)
     assert costs_key(same) == "keywords"
-    with pytest.raises(SettingError, match="no unit costs for keywords-4-"):
-        shipped().of(KEYWORDS.with_changes(weighting=Tf()), name="file")
+    with pytest.raises(SettingError, match=r"unit_costs.json has no unit costs for keywords-4-"):
+        shipped().of(KEYWORDS.with_changes(weighting=Tf()))
 
 
 @example(articles=1, days=0.01, reprints=1, edited=0, peak=1, length=1, keeps=False)
@@ -343,8 +344,8 @@ def test_impossible_workloads_are_refused(changes: dict[str, float], message: st
     ],
 )
 def test_invalid_cost_files_are_refused(change: Callable[[str], str], message: str) -> None:
-    text = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED).model_dump_json()
-    assert CostsFile.read(text, name="file.json").costs == (COSTS,)
+    text = COSTS_FILE.model_dump_json()
+    assert CostsFile.read(text, name="file.json").costs == COSTS_FILE.costs
     with pytest.raises(SettingError, match=message):
         CostsFile.read(change(text), name="file.json")
 
@@ -353,7 +354,7 @@ def test_earlier_files_of_costs_are_completed_from_the_package() -> None:
     server = SERVER.model_dump(exclude={"work", "searching"}) | {"arrivals_a_second": 5_000}
     costs = COSTS.model_dump() | {"server": server}
     found = UnitCosts.model_validate(costs).server
-    usual = shipped().of(VERIFIED, name="shipped").server
+    usual = shipped().of(VERIFIED).server
     assert found == SERVER.model_copy(update={"work": usual.work, "searching": usual.searching})
     with pytest.raises(pydantic.ValidationError, match="Field required"):
         UnitCosts.model_validate(costs | {"profile": "another"})
@@ -361,8 +362,7 @@ def test_earlier_files_of_costs_are_completed_from_the_package() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_package_has_costs_for_every_profile(profile: str) -> None:
-    chosen, held = PROFILES[profile], shipped()
-    found = CapacityPlan(WORKLOAD, chosen, held.of(chosen, name="shipped"), held.learned)
+    found = CapacityPlan(WORKLOAD, PROFILES[profile], shipped())
     assert 10 < found.costs.node_bytes < 1_000
     assert 20 < found.costs.server.node_bytes < found.costs.server.searching.node_bytes < 5_000
 

@@ -14,16 +14,14 @@ from elasticsearch import Elasticsearch
 
 from benchmarks import server
 from benchmarks.ingest import FOREST
-from benchmarks.signatures import NOW_MS, Held
+from benchmarks.signatures import Held
 from esdedup import Maintenance
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Aging
-from tests.support.assign import assign
 
 _RETENTION = dt.timedelta(days=3)
 _HALF_DAYS = 20
-_AT_ONCE = 1_000
 # Longer than the 30 seconds after which Elasticsearch checks whether a replica still needs the source of new
 # documents.
 _KEPT_S = 35.0
@@ -43,8 +41,7 @@ def main() -> None:
         for half in range(_HALF_DAYS):
             first, end = (count * each // _HALF_DAYS for each in (half, half + 1))
             with ElasticStore(es, forest=FOREST, profile=VERIFIED, aging=aging, memory_bytes=2**33) as store:
-                for at in range(first, end, _AT_ONCE):
-                    assign(store, held.arrivals(at, min(at + _AT_ONCE, end)), now_ms=NOW_MS)
+                held.fill(store, first, end)
             if options.deletes_pct is not None:
                 allowed = {"index.merge.policy.deletes_pct_allowed": options.deletes_pct}
                 es.indices.put_settings(index=FOREST, settings=allowed)

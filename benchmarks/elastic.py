@@ -25,7 +25,6 @@ from tests.support.assign import assign
 
 _TWENTY_THOUSAND, _MILLION = 20_000, 1_000_000
 _BATCH = 1_000
-_FILLED_AT_ONCE = 5_000
 # The peer's index and ours are refreshed after this many nodes.
 _REFRESHED_AT_ONCE = 20_000
 _ROUNDS = 6
@@ -115,8 +114,7 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
         ours_bytes = {}
         for found, how in _LOOKUPS.items():
             with ElasticStore(client, forest=_FOREST, profile=profile, aging=_AGING, **how) as store:
-                for at in range(0, count, _FILLED_AT_ONCE):
-                    assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+                held.fill(store)
                 rows += _assigning(
                     client,
                     store,

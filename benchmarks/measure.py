@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from esdedup.ingest.assigner import arrive
 
 from benchmarks.processes import in_new_process, peak_bytes
@@ -121,15 +122,25 @@ def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> 
 
 def _per_text(lengths: Sequence[float], us: Sequence[float]) -> PerText:
     """Fit a line by least squares of relative errors; neither coefficient is negative."""
-    x, y = np.array(lengths), np.array(us)
-    if not y.all():
+    if not all(us):
         return PerText(us_a_text=0.0, us_a_character=0.0)
-    slope, first = np.polyfit(x, y, 1, w=1 / y)
-    if first < 0:
-        slope, first = float(np.mean(y / x)), 0.0
-    elif slope < 0:
-        slope, first = 0.0, float(np.mean(y))
-    return PerText(us_a_text=float(first), us_a_character=float(slope))
+    a_text = 1 / np.array(us)
+    first, slope = fitted([a_text, a_text * lengths], [1.0] * len(us))
+    return PerText(us_a_text=first, us_a_character=slope)
+
+
+def fitted(columns: Sequence[npt.NDArray[np.float64]], values: Sequence[float]) -> list[float]:
+    """Fit coefficients by least squares; columns with a negative coefficient get 0."""
+    found, kept = [0.0] * len(columns), [at for at, column in enumerate(columns) if column.any()]
+    while kept:
+        chosen = np.stack([columns[at] for at in kept], axis=1)
+        solved = np.linalg.lstsq(chosen, np.array(values), rcond=None)[0].tolist()
+        if min(solved) >= 0:
+            for at, value in zip(kept, solved, strict=True):
+                found[at] = value
+            break
+        del kept[solved.index(min(solved))]
+    return found
 
 
 def _deciding(profile: Profile, sizes: Sizes) -> PerNodes:
@@ -139,19 +150,13 @@ def _deciding(profile: Profile, sizes: Sizes) -> PerNodes:
     store = _store(profile)
     filled, number, us = 0, 0, list[float]()
     for nodes in sizes.nodes:
-        for start in range(filled, nodes, BATCH):
-            assign(store, held.arrivals(start, min(start + BATCH, nodes)), now_ms=NOW_MS)
+        held.fill(store, filled, nodes)
         filled = nodes
         us.append(median(us_of_batches(store, held, random, sizes.batches, first=number)))
         number += sizes.batches
-    slope, first = np.polyfit(np.log2(np.array(sizes.nodes) / sizes.nodes[0]), us, 1)
-    if slope < 0:
-        slope, first = 0.0, float(np.mean(us))
+    first, slope = fitted([np.ones(len(us)), np.log2(np.array(sizes.nodes) / sizes.nodes[0])], us)
     return PerNodes(
-        us_at_first=float(first),
-        first_nodes=sizes.nodes[0],
-        us_a_doubling=float(slope),
-        measured_nodes=sizes.nodes[-1],
+        us_at_first=first, first_nodes=sizes.nodes[0], us_a_doubling=slope, measured_nodes=sizes.nodes[-1]
     )
 
 
@@ -178,16 +183,15 @@ def us_of_batches(
 
 def _node_bytes(profile: Profile, count: int) -> float:
     held, store = Held.random(profile, count, np.random.default_rng(2)), _store(profile)
-    for start in range(0, count, BATCH):
-        assign(store, held.arrivals(start, start + BATCH), now_ms=NOW_MS)
+    held.fill(store)
     return store.size_bytes / len(store)
 
 
 def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
     """Return the memory for opening a forest as a constant plus bytes per node, fitted to two forests."""
-    few, many = (in_new_process(_opening_bytes, profile, count) for count in sizes)
-    slope = max(0.0, (many - few) / (sizes[1] - sizes[0]))
-    return {"opening_bytes": max(0.0, many - slope * sizes[1]), "opening_bytes_a_node": slope}
+    found = [in_new_process(_opening_bytes, profile, count) for count in sizes]
+    constant, a_node = fitted([np.ones(len(sizes)), np.array(sizes, float)], found)
+    return {"opening_bytes": constant, "opening_bytes_a_node": a_node}
 
 
 def _opening_bytes(profile: Profile, count: int) -> float:

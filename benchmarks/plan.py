@@ -15,7 +15,7 @@ from benchmarks.month.arrivals import Month
 from benchmarks.processes import in_new_process, peak_bytes
 from benchmarks.rows import Row
 from benchmarks.server import Run
-from benchmarks.signatures import NOW_MS, Held
+from benchmarks.signatures import Held
 from benchmarks.unit_costs import bytes_of, measure
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
@@ -26,14 +26,12 @@ from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import begin
 from esdedup.forest.store import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.costs import PerText, UnitCosts
+from esdedup.plan.costs import UnitCosts
 from esdedup.plan.model import BATCH
 from tests import sample
-from tests.support.assign import assign
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FOREST = "benchmark-plan"
-_FILLED_AT_ONCE = 5_000
 _BATCHES = 20
 _MEMORY_BYTES = 2**40
 _PAUSE_S = 0.1
@@ -158,8 +156,7 @@ def _deciding_us(count: int) -> float:
     random = np.random.default_rng(count)
     held = Held.random(VERIFIED, count, random)
     store = MemoryStore(aging=AGING, relation=relation_of(VERIFIED))
-    for at in range(0, count, _FILLED_AT_ONCE):
-        assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+    held.fill(store)
     return median(us_of_batches(store, held, random, _BATCHES))
 
 
@@ -187,10 +184,7 @@ def _of_texts(
         work.fingerprint(texts, passage_filter=learning if leaves_out else None)
         return (time.process_time() - started) / len(texts) * 1e6
 
-    def both(one: PerText, other: PerText) -> float:
-        return one.us(length) + other.us(length)
-
     case = f"fingerprint of {what}, {length:,.0f} characters"
     yield _row(table, f"{case}, boilerplate kept", costs.whole.us(length), us(whole, leaves_out=False), "µs")
-    learned = both(costs.without_boilerplate, costs.omitting)
+    learned = costs.without_boilerplate.us(length) + costs.omitting.us(length)
     yield _row(table, f"{case}, boilerplate left out", learned, us(fingerprinter, leaves_out=True), "µs")

@@ -192,8 +192,7 @@ def feed_in_memory(sizes: Sequence[int], batches: int) -> Iterator[dict[str, Any
     for size in sizes:
         for chunk in range(done, done := -(-size // _CHUNK)):
             held = _held(chunk)
-            for start in range(0, _CHUNK, _BATCH):
-                assign(store, held.arrivals(start, min(start + _BATCH, _CHUNK)), now_ms=NOW_MS)
+            held.fill(store)
             _held.cache_clear()
         held, fed = _fed(done, batches)
         for number, batch in enumerate(fed):

@@ -21,8 +21,9 @@ from esdedup.fingerprint.signature import (
     WORDS,
     Fingerprints,
 )
-from esdedup.forest import Arrivals
+from esdedup.forest import Arrivals, Store
 from esdedup.neighbours.relation import Relation, relation_of
+from tests.support.assign import assign
 
 Signatures = npt.NDArray[Any]
 
@@ -44,6 +45,8 @@ _UNITS = 1_000
 # expires, and many nodes are seen again after more than the hour to which `seen` is rounded.
 _HELD_MS = 10 * 24 * 3_600_000
 _ARRIVAL_MS = 1_800
+# The number of nodes that are written to a forest at once.
+_FILLED_AT_ONCE = 5_000
 NOW_MS = 2 * _HELD_MS
 """The current time, later than the times of all nodes and arrivals."""
 
@@ -86,6 +89,12 @@ class Held:
         """Return the arrivals that made some of the nodes."""
         times_ms = np.arange(start, stop) * _HELD_MS // len(self)
         return _arrivals(self.signatures[start:stop], times_ms)
+
+    def fill(self, store: Store, start: int = 0, stop: int | None = None) -> None:
+        """Assign the arrivals that made some of the nodes, by default all."""
+        stop = len(self) if stop is None else stop
+        for at in range(start, stop, _FILLED_AT_ONCE):
+            assign(store, self.arrivals(at, min(at + _FILLED_AT_ONCE, stop)), now_ms=NOW_MS)
 
     def batch(
         self, count: int, random: np.random.Generator, *, fresh: Signatures | None = None

@@ -16,11 +16,10 @@ from benchmarks import server
 from benchmarks.ingest import FOREST
 from benchmarks.rows import Row, less_is_better
 from benchmarks.server import Run
-from benchmarks.signatures import NOW_MS, Held
+from benchmarks.signatures import Held
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Aging
-from tests.support.assign import assign
 from tests.support.sidecar_process import START_S, SidecarProcess, running, until
 
 _TIMES = 10
@@ -58,7 +57,6 @@ def _once_ms(arguments: Sequence[str]) -> float:
 
 
 _MILLION = 1_000_000
-_FILLED_AT_ONCE = 5_000
 _LEASE_TTL_S = 3
 _MEMORY_BYTES = 2**33
 _LOOK_S = 0.05
@@ -125,5 +123,4 @@ def fill(
     with ElasticStore(
         client, forest=FOREST, profile=VERIFIED, aging=aging, memory_bytes=_MEMORY_BYTES
     ) as store:
-        for at in range(0, count, _FILLED_AT_ONCE):
-            assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+        held.fill(store)

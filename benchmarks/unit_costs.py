@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-import numpy.typing as npt
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.dedup import Dedup
 
 from benchmarks import server
-from benchmarks.measure import AGING, Sizes, measure_without_server
+from benchmarks.measure import AGING, Sizes, fitted, measure_without_server
 from benchmarks.processes import in_new_process
 from benchmarks.results import ROOT, Cells, Result
 from benchmarks.server import Run
@@ -55,7 +54,6 @@ from tests.support.assign import assign
 Connect = Callable[[], Elasticsearch]
 """Makes a client, which the caller must close. The function can be pickled."""
 
-_FILLED_AT_ONCE = 5_000
 _LAST = "last"
 _ALL_MEMORY = 2**62
 _MERGE_TIMEOUT_S = 1_800
@@ -139,8 +137,7 @@ def _assigning(connect: Connect, name: str, profile: Profile, nodes: int, batche
         how |= {"lookup": "search", "forest_shards": shards}
     with connect() as client:
         with ElasticStore(client, **how, memory_bytes=_ALL_MEMORY) as store:
-            for at in range(0, nodes, _FILLED_AT_ONCE):
-                assign(store, held.arrivals(at, min(at + _FILLED_AT_ONCE, nodes)), now_ms=NOW_MS)
+            held.fill(store)
         client.indices.forcemerge(index=name, max_num_segments=10)
         # Nodes are in memory from the beginning, or never.
         with ElasticStore(client, **how, memory_bytes=0 if shards else _ALL_MEMORY) as store:
@@ -172,20 +169,6 @@ def _searched(
     return found[1:]
 
 
-def _fitted(columns: Sequence[npt.NDArray[np.float64]], values: Sequence[float]) -> list[float]:
-    """Fit coefficients by least squares; columns with a negative coefficient get 0."""
-    found, kept = [0.0] * len(columns), [at for at, column in enumerate(columns) if column.any()]
-    while kept:
-        chosen = np.stack([columns[at] for at in kept], axis=1)
-        solved = np.linalg.lstsq(chosen, np.array(values), rcond=None)[0].tolist()
-        if min(solved) >= 0:
-            for at, value in zip(kept, solved, strict=True):
-                found[at] = value
-            break
-        del kept[solved.index(min(solved))]
-    return found
-
-
 def searching_of(found: Sequence[Spent], *, node_bytes: float) -> Searching:
     """Fit the costs of searching by least squares: a shard's search takes what each further shard adds."""
     shards = np.array([each.shards for each in found], float)
@@ -195,8 +178,8 @@ def searching_of(found: Sequence[Spent], *, node_bytes: float) -> Searching:
     # Few nodes have no candidates by chance.
     by_candidates = millions if millions.max() >= 1 else 0 * millions
     ones = np.ones_like(shards)
-    server_us = _fitted([ones, shards, shards * doublings, by_candidates], [each.server_us for each in found])
-    owner_us = _fitted([ones, by_candidates], [each.owner_us for each in found])
+    server_us = fitted([ones, shards, shards * doublings, by_candidates], [each.server_us for each in found])
+    owner_us = fitted([ones, by_candidates], [each.owner_us for each in found])
 
     def rounded(value: float) -> float:
         return float(f"{max(0.0, value):.{_DIGITS}g}")
@@ -359,9 +342,9 @@ def measure(profile: Profile, connecting: Callable[[], Elasticsearch], sizes: Si
 
 def write(results: Mapping[str, Result], path: Path) -> None:
     """Update a file of costs with measured costs; a new file begins with the package's costs."""
-    found = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)) if path.exists() else shipped()
+    found = _read(path) if path.exists() else shipped()
     if _TABLE in results:
-        costs = tuple(_with_large_forests(each, found) for each in _costs(results[_TABLE].tables[_TABLE]))
+        costs = tuple(_costs(results[_TABLE].tables[_TABLE], found))
         found = found.model_copy(update={"measured": _measured(results[_TABLE]), "costs": costs})
     if "boilerplate" in results:
         rows = results["boilerplate"].tables["boilerplate"]
@@ -371,22 +354,15 @@ def write(results: Mapping[str, Result], path: Path) -> None:
             disk_bytes=_megabytes(rows, "on disk"),
         )
         found = found.model_copy(update={"learned": learned})
+    _save(found, path)
+
+
+def _read(path: Path) -> CostsFile:
+    return CostsFile.read(path.read_text(encoding="utf-8"), name=str(path))
+
+
+def _save(found: CostsFile, path: Path) -> None:
     path.write_text(found.model_dump_json(indent=1, exclude_none=True) + "\n", encoding="utf-8")
-
-
-def _with_large_forests(costs: UnitCosts, before: CostsFile) -> UnitCosts:
-    """Return costs with those of searching in large forests, which are not measured again."""
-    for each in before.costs:
-        searching = each.server.searching
-        if each.profile == costs.profile and searching.measured is None:
-            # The number of candidates is measured in large forests only.
-            of_candidates = {"owner_us_a_million": searching.owner_us_a_million}
-            searching = costs.server.searching.model_copy(update=of_candidates)
-        if each.profile == costs.profile:
-            return costs.model_copy(
-                update={"server": costs.server.model_copy(update={"searching": searching})}
-            )
-    return costs
 
 
 def keep_scale(log: str, measured: Measured, path: Path = PATH) -> None:
@@ -401,15 +377,15 @@ def keep_scale(log: str, measured: Measured, path: Path = PATH) -> None:
         )
         requests = sum(each["requests a batch"].values())
         found.append(Spent(int(shards), int(nodes), server_us, owner_us, requests))
-    costs = CostsFile.read(path.read_text(encoding="utf-8"), name=str(path)).model_dump(exclude_none=True)
+    costs = _read(path).model_dump(exclude_none=True)
     server = next(each["server"] for each in costs["costs"] if each["profile"] == VERIFIED.name)
-    fitted = searching_of(found, node_bytes=server["searching"]["node_bytes"])
-    server["searching"] = fitted.model_dump() | {"measured": measured.model_dump()}
-    text = CostsFile.model_validate(costs).model_dump_json(indent=1, exclude_none=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    searching = searching_of(found, node_bytes=server["searching"]["node_bytes"])
+    server["searching"] = searching.model_dump() | {"measured": measured.model_dump()}
+    _save(CostsFile.model_validate(costs), path)
 
 
-def _costs(rows: Sequence[Cells]) -> Iterator[UnitCosts]:
+def _costs(rows: Sequence[Cells], before: CostsFile) -> Iterator[UnitCosts]:
+    """Yield measured costs; costs of searching in large forests, which are not measured again, are kept."""
     by_profile: dict[str, dict[str, Any]] = {}
     for row in rows:
         *parents, last = row["cost"].split(".")
@@ -417,7 +393,14 @@ def _costs(rows: Sequence[Cells]) -> Iterator[UnitCosts]:
         for parent in parents:
             costs = costs.setdefault(parent, {})
         costs[last] = float(row["value"])
+    searching = {each.profile: each.server.searching for each in before.costs}
     for profile, costs in by_profile.items():
+        old = searching.get(profile)
+        if old is not None and old.measured is not None:
+            costs["server"]["searching"] = old
+        elif old is not None:
+            # The number of candidates is measured in large forests only.
+            costs["server"]["searching"]["owner_us_a_million"] = old.owner_us_a_million
         yield UnitCosts.model_validate({"profile": profile, "layout": TRIPLES.name, **costs})
 
 

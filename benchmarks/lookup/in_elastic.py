@@ -49,16 +49,19 @@ def layouts_elastic(run: Run) -> list[Lookup]:
 
 
 def layouts_elastic_million(run: Run) -> list[Lookup]:
-    """Measure each scheme at a million fingerprints."""
-    with server.client(run, lifetime_s=8 * 3_600, heap="2g") as client:
-        return _schemes(client, run.size(_MILLION))
+    """Measure the schemes with tables of keys, at a million real fingerprints."""
+    return _tables(run, _MILLION)
 
 
 def layouts_elastic_large(run: Run) -> list[Lookup]:
     """Measure the schemes with tables of keys, at ten million real fingerprints."""
+    return _tables(run, _LARGE)
+
+
+def _tables(run: Run, usual: int) -> list[Lookup]:
     with server.client(run, lifetime_s=12 * 3_600, heap="2g") as client:
         draw = fingerprints.kinds()["real"]
-        return [_measured(client, scheme, "real", draw, run.size(_LARGE)) for scheme in TABLES]
+        return [_measured(client, scheme, "real", draw, run.size(usual)) for scheme in TABLES]
 
 
 def _schemes(client: Elasticsearch, count: int) -> list[Lookup]:
@@ -75,8 +78,15 @@ def _measured(
     held = draw(count, np.random.default_rng(count))
     stored_s = duration_s(lambda: _store(client, scheme, held))
     client.options(request_timeout=3_600).indices.forcemerge(index=_INDEX, max_num_segments=1)
-    client.indices.flush(index=_INDEX)
-    size_bytes = client.indices.stats(index=_INDEX)["_all"]["primaries"]["store"]["size_in_bytes"]
+    usage = client.options(request_timeout=3_600).perform_request(
+        "POST", f"/{_INDEX}/_disk_usage?run_expensive_tasks=true"
+    )
+    # A copy of each document, for replicas that have to catch up, is on disk until a later merge drops it.
+    size_bytes = sum(
+        field["total_in_bytes"]
+        for name, field in usage[_INDEX]["fields"].items()
+        if name != "_recovery_source"
+    )
     random, size = np.random.default_rng(3), _FEWER.get(scheme, min(_BATCH, count))
     counts: list[int] = []
     spent_s = []
@@ -156,10 +166,10 @@ def _found_by(scheme: Scheme, some: Fingerprints) -> Iterator[dict[str, object]]
 def _terms(
     scheme: Scheme, some: Fingerprints, keys_of: Callable[[Fingerprints, int], Fingerprints]
 ) -> list[list[str]]:
-    """Return the terms of each fingerprint; a term is a table's number followed by a key."""
+    """Return the terms of each fingerprint; a term is a letter for the table, followed by a key."""
     assert scheme.layout is not None
     columns = [
-        [[f"{table:x}{key:x}" for key in own] for own in keys_of(some, table).tolist()]
+        [[f"{chr(ord('a') + table)}{key:x}" for key in own] for own in keys_of(some, table).tolist()]
         for table in range(len(scheme.layout.tables))
     ]
     return [[term for own in each for term in own] for each in zip(*columns, strict=True)]

@@ -129,7 +129,7 @@ def rows_of(kept: Mapping[str, Result], table: str) -> list[Cells]:
 
 
 def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
-    """Yield a table with a row for each scheme: look-ups at each size, and storage at the largest size."""
+    """Yield a table with a row for each scheme: look-ups at each size, storage at the largest that has it."""
     chosen = [row for row in rows_of(kept, table) if row["kind"] == REAL]
     schemes = list(dict.fromkeys(row["scheme"] for row in chosen))
     # Leave out a size that was used only for one scheme, which could not be measured at the other sizes.
@@ -143,7 +143,7 @@ def table_of(kept: Mapping[str, Result], table: str) -> Iterator[str]:
     yield "|" + "---|" * (3 + len(measures))
     for scheme in schemes:
         of_scheme = {row["fingerprints"]: row for row in chosen if row["scheme"] == scheme}
-        largest = list(of_scheme.values())[-1]
+        largest = [row for row in of_scheme.values() if row[BYTES]][-1]
         if of_scheme.keys() & sizes:
             cells = [
                 of_scheme[size][column] if size in of_scheme else ""

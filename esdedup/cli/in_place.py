@@ -110,8 +110,8 @@ def _estimated(adoption: Adoption, profile: Profile, *, new: float) -> dict[str,
     estimated = {"seconds": round(adoption.total / _ADOPTED_PER_S)}
     with contextlib.suppress(SettingError):  # the costs of this profile were not measured
         server = shipped().of(profile).server
-        added = adoption.total * server.article_bytes, adoption.total * new * server.node_bytes
-        estimated |= dict(zip(("bytes_of_articles", "bytes_of_the_forest"), map(round, added), strict=True))
+        estimated["bytes_of_articles"] = round(adoption.total * server.article_bytes)
+        estimated["bytes_of_the_forest"] = round(adoption.total * new * server.node_bytes)
     return estimated
 
 

@@ -171,45 +171,47 @@ def show(
         if article_id is not None:
             article = reader.article(index, article_id)
             story = reader.similar(index, article_id, in_index=article.index, size=1)
-            node, missing = _node(maintenance, article.fingerprint)
+            node = _node(maintenance, article.fingerprint)
             if json:
                 shown = article.model_dump(mode="json", exclude={"text"})
                 quoting = story.model_dump(mode="json", include={"excerpt_of", "excerpts", "is_placeholder"})
-                output.print_json({"article": shown} | quoting | _as_json(node, missing))
+                output.print_json({"article": shown} | quoting | _as_json(node))
             else:
                 _print_article(article)
-                _print_node(node, missing)
+                _print_node(node)
                 output.print_lines(output.excerpt_lines(story))
             return
         read = reader.cluster if root is not None else reader.with_fingerprint
         found = read(index, given[0], **vars(paging))
-        node, missing = _node(maintenance, given[0])
-    if not found.total and node is None:
+        node = _node(maintenance, given[0])
+    if not found.total and isinstance(node, str):
         what = "fingerprint" if root is None else "root"
         raise ArticleNotFound(
-            f"no article in {index!r} has the {what} {given[0]!r}; node: {missing}",
+            f"no article in {index!r} has the {what} {given[0]!r}; node: {node}",
             article=given[0],
             index=index,
         )
     if json:
-        output.print_json(found.model_dump(mode="json") | _as_json(node, missing))
+        output.print_json(found.model_dump(mode="json") | _as_json(node))
     else:
-        _print_node(node, missing)
+        _print_node(node)
         output.print_articles(found)
 
 
-def _node(maintenance: "esdedup.Maintenance", node_id: str | None) -> tuple["ForestNode | None", str | None]:
+def _node(maintenance: "esdedup.Maintenance", node_id: str | None) -> "ForestNode | str":
+    """Return a node of the forest, or why there is none."""
     if node_id is None:
-        return None, "none, since the text has no fingerprint"
+        return "none, since the text has no fingerprint"
     try:
-        node = maintenance.node(node_id)
+        return maintenance.node(node_id) or "not in the forest, or deleted from it"
     except ForestError as error:
-        return None, f"unknown: {error}"
-    return node, None if node is not None else "not in the forest, or deleted from it"
+        return f"unknown: {error}"
 
 
-def _as_json(node: "ForestNode | None", missing: str | None) -> dict[str, object]:
-    return {"node": None if node is None else node.model_dump(mode="json"), "node_missing": missing}
+def _as_json(node: "ForestNode | str") -> dict[str, object]:
+    if isinstance(node, str):
+        return {"node": None, "node_missing": node}
+    return {"node": node.model_dump(mode="json"), "node_missing": None}
 
 
 def _print_article(article: "esdedup.FullArticle") -> None:
@@ -226,9 +228,9 @@ def _print_article(article: "esdedup.FullArticle") -> None:
     )
 
 
-def _print_node(node: "ForestNode | None", missing: str | None) -> None:
-    if node is None:
-        output.print_facts({"node": missing or ""})
+def _print_node(node: "ForestNode | str") -> None:
+    if isinstance(node, str):
+        output.print_facts({"node": node})
         return
     role = "a root" if node.is_root else f"a leaf of {node.root}"
     life = "has expired"

@@ -52,12 +52,12 @@ class ArticleAudit:
     records: Records
     aging: Aging
     on_articles: Callable[[int], None] = lambda _: None
-    # Called for each record that esdedup cannot have written.
-    on_invalid: Callable[[Record], None] = lambda _: None
     # Whether the forest is made from these articles alone.
     is_rebuild: bool = False
     # The name of the forest whose edits the articles should have; None means this forest.
     edited: str | None = None
+    # The index and id of each article with an invalid record that `repairable` has read.
+    invalid: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def violations(self) -> Iterator[list[Violation]]:
         """Yield a list of violations for each batch of articles."""
@@ -74,6 +74,7 @@ class ArticleAudit:
     ) -> Iterator[list[RepairableViolation]]:
         """Yield the repairable violations of each batch of articles after `since_seq`, until `until_seq`."""
         for batch in self._batches(since_seq, until_seq):
+            self.invalid.update((record.index, record.id) for record in batch.invalid)
             found = self._except_wrong_bands(batch)
             yield [violation for violation in found if isinstance(violation, RepairableViolation)]
 
@@ -85,8 +86,6 @@ class ArticleAudit:
             invalid: list[Record] = []
             for record in records:
                 (valid if self._is_valid(record) else invalid).append(record)
-            for record in invalid:
-                self.on_invalid(record)
             named = (record.content_hash for record in valid if record.content_hash)
             hashes = self.index.run(self.index.nodes.hashes(named))
             nodes = self._nodes(valid, hashes.values())
@@ -176,7 +175,7 @@ class ArticleAudit:
             node = None
         if node is not None and node.root != record.root:
             detail = f"its root is {record.root}, the root of its node is {node.root}"
-            remedy = Remedy(new_root=(record, node.root))
+            remedy = Remedy(change=(record, {"root": node.root}))
             yield repairable(ViolationKind.TWO_ROOTS, record.id, detail, remedy)
             return
         changed: dict[str, Stored] = {}

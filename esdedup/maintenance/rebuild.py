@@ -105,9 +105,6 @@ class Repair:
                 self.writer.write_own(ordered_since_document(self.writer.index.status().state.seq))
             _write(self.writer, _latest(remedies))
             if change_articles:
-                for roots in chunks([each.new_root for each in remedies if each.new_root], WRITE_BATCH):
-                    self.writer.lease.renew()
-                    records.assign_roots(roots)
                 for changes in chunks([each.change for each in remedies if each.change], WRITE_BATCH):
                     self.writer.lease.renew()
                     records.update(changes)
@@ -178,8 +175,6 @@ class Rebuild:
     change_retention: bool = False
     lookup: Lookup | None = None
     shards: int | None = None
-    # The index and id of each article with an invalid record.
-    invalid: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
     def run(self) -> tuple[int, Repaired]:
         """Rebuild the forest; return its number of nodes, and how many violations of each kind were repaired.
@@ -222,13 +217,14 @@ class Rebuild:
             # The epochs of later owners must be higher than those of earlier owners.
             index.copy_to(self.name, [f"{self.name}{EDITS_SUFFIX}", *([lease.alias] if lease else [])])
         index.drop()
-        if self.invalid and not source:
+        invalid = repair.articles.invalid if repair.articles else set()
+        if invalid and not source:
             log.warning(
                 "the rebuilt forest %r lacks %s articles with invalid records, such as %r: to list them, "
                 "verify it with their indices",
                 self.name,
-                f"{len(self.invalid):,}",
-                min(self.invalid)[1],
+                f"{len(invalid):,}",
+                min(invalid)[1],
             )
         return nodes, repaired
 
@@ -278,7 +274,6 @@ class Rebuild:
             self.records,
             aging,
             on_articles=self.on_progress,
-            on_invalid=lambda record: self.invalid.add((record.index, record.id)),
             is_rebuild=is_rebuild,
             edited=self._edited(writer.index, replaced),
         )

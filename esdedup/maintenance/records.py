@@ -24,8 +24,6 @@ _KEYWORDS = ("root", "story", "fingerprint", "page", "profile", "seq")
 NO_LINKS = {"part_of": None, "has_part": None}
 """The links of a text without a fingerprint, and of an article whose root changes."""
 
-Change = tuple["Record", dict[str, Any]]
-"""An article, and new values of fields in its dedup object; None deletes a field."""
 LONE = "~"
 """The prefix of the root of an article without a fingerprint."""
 
@@ -66,6 +64,10 @@ class Record:
     published_ms: int = NO_TIME
     # Fields with several values, which is invalid; this record has the first value of each.
     several: tuple[str, ...] = ()
+
+
+Change = tuple[Record, dict[str, Any]]
+"""An article, and new values of fields in its dedup object; None deletes a field."""
 
 
 class Records:
@@ -167,27 +169,31 @@ class Records:
         (answer,) = execute(self._client, search(self._names, body))
         return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
 
-    def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
-        """Write new roots into articles; return how many articles were written."""
-        with_stories = self.have_stories
-        # An article that is routed by its root must move to the shard of its new root.
-        moving = [(record, root) for record, root in roots if record.routing == record.root]
-        # With stories, the partition depends on the story, which `ArticleAudit` checks.
-        staying = [
-            (record, {"root": root, **NO_LINKS} | ({} if with_stories else {"partition": partition_of(root)}))
-            for record, root in roots
-            if record.routing != record.root
-        ]
-        return self._bulk(self._updates(staying)) + self._move(moving)
-
     @property
     def have_stories(self) -> bool:
         """Whether editors may merge and split the stories of all these indices."""
         return isinstance(self._fields, EditorialFields)
 
     def update(self, changes: Sequence[Change]) -> int:
-        """Change fields in the dedup objects; return how many articles were written."""
-        return self._bulk(self._updates(changes))
+        """Change fields in the dedup objects; return how many articles were written.
+
+        With a new root, an article's links are deleted.
+        """
+        operations: list[Operation] = []
+        moving: list[tuple[Record, str]] = []
+        for record, values in changes:
+            root = values.get("root")
+            if root and record.routing == record.root:
+                # An article that is routed by its root must move to the shard of its new root.
+                moving.append((record, root))
+                continue
+            # With stories, the partition depends on the story, which `ArticleAudit` checks.
+            partition = {} if self.have_stories or not root else {"partition": partition_of(root)}
+            written = values | (NO_LINKS if root else {}) | partition
+            routing = {} if record.routing is None else {"routing": record.routing}
+            target = {"_index": record.index, "_id": record.id, **routing, **record.version}
+            operations.append(({"update": target}, {"doc": {self._fields.dedup: written}}))
+        return self._bulk(operations) + self._move(moving)
 
     def refresh(self) -> None:
         """Make all writes visible to searches."""
@@ -264,14 +270,6 @@ class Records:
             published_ms=NO_TIME if values["published"] is None else int(values["published"]),
             several=tuple(name for name, each in found.items() if len(each) > 1),
         )
-
-    def _updates(self, changes: Sequence[Change]) -> list[Operation]:
-        operations: list[Operation] = []
-        for record, values in changes:
-            routing = {} if record.routing is None else {"routing": record.routing}
-            target = {"_index": record.index, "_id": record.id, **routing, **record.version}
-            operations.append(({"update": target}, {"doc": {self._fields.dedup: values}}))
-        return operations
 
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Move articles that are routed by their root: write each to its new shard, then delete the old copy.

@@ -147,14 +147,12 @@ class BoilerplateCounts:
         hashes = found.passages.hashes
         places = np.flatnonzero(self.learned.are_learned(hashes, article.site))
         for place in places[np.sort(np.unique(hashes[places], return_index=True)[1])].tolist():
-            self._add(article.site, int(hashes[place]), found.text(place))
-
-    def _add(self, site: str | None, passage: int, text: str) -> None:
-        if (site, passage) not in self.passages and len(self.passages) >= self.most_passages:
-            self.is_complete = False
-            return
-        self.passages[site, passage] += 1
-        self.texts.setdefault(passage, text if len(text) <= self.longest_shown else None)
+            passage, text = int(hashes[place]), found.text(place)
+            if (article.site, passage) in self.passages or len(self.passages) < self.most_passages:
+                self.passages[article.site, passage] += 1
+                self.texts.setdefault(passage, text if len(text) <= self.longest_shown else None)
+            else:
+                self.is_complete = False
 
     def result(self, most: int) -> BoilerplateBySite:
         """Return the counts, with at most `most` passages for each site."""

@@ -38,9 +38,9 @@ class TimesAhead:
         state = self._index.status(latest_ms=self._latest_ms).state
         return state if self._records is None else state.after(self._records.state(latest_ms=self._latest_ms))
 
-    def set_articles_back(self, writer: ForestWriter, state: State) -> int:
-        """Set back the times of articles only; return the number of articles."""
-        count, time_ms = 0, None if state.time_ms == NO_TIME else state.time_ms
+    def set_articles_back(self, writer: ForestWriter, state: State) -> None:
+        """Set back the times of articles only."""
+        time_ms = None if state.time_ms == NO_TIME else state.time_ms
         for batch in self._articles_ahead():
             writer.lease.renew()
             changes: list[tuple[Record, dict[str, Any]]] = []
@@ -48,9 +48,8 @@ class TimesAhead:
                 is_ahead = record.published_ms > self._latest_ms
                 changes.append((record, {"seen": time_ms} | ({"published": time_ms} if is_ahead else {})))
             assert self._records is not None
-            count += self._records.update(changes)
+            self._records.update(changes)
             self._records.refresh()
-        return count
 
     def _articles_ahead(self) -> Iterator[list[Record]]:
         if self._records is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import pydantic
 
 from esdedup.elastic.forest.stored import Stored
-from esdedup.maintenance.records import Change, Record
+from esdedup.maintenance.records import Change
 
 
 class ViolationKind(enum.Enum):
@@ -49,8 +49,6 @@ class Remedy:
     damaged: dict[str, Any] | None = None
     # The root of an older tree, which the tree of the violation's subject joins.
     joins: str | None = None
-    # An article, and its correct root.
-    new_root: tuple[Record, str] | None = None
     # An article, and new values of its fields.
     change: Change | None = None
 

@@ -63,9 +63,9 @@ def test_an_article_moves_to_its_new_roots_shard(es: Elasticsearch, routed: tupl
     records = Records(es, indices=[index], fields=Fields())
     found = [record for batch in records.batches() for record in batch]
     record, other = found[0], next(each for each in found if each.root != found[0].root)
-    assert records.assign_roots([(record, other.root)]) == 1
+    assert records.update([(record, {"root": other.root})]) == 1
     # A second call changes nothing, because the article is no longer on the record's shard.
-    assert records.assign_roots([(record, other.root)]) == 0
+    assert records.update([(record, {"root": other.root})]) == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == len(FEW)
     (hit,) = es.search(index=index, query={"ids": {"values": [record.id]}})["hits"]["hits"]
@@ -87,7 +87,7 @@ def test_an_earlier_copy_does_not_replace_a_later_text(es: Elasticsearch, routed
             if len(copies) == 2:
                 break
     later = next(copy for copy in copies if copy["_routing"] != old.routing)
-    assert records.assign_roots([(old, later["_routing"])]) == 1
+    assert records.update([(old, {"root": later["_routing"]})]) == 1
     es.indices.refresh(index=index)
     (kept,) = es.search(index=index, query={"ids": {"values": [old.id]}})["hits"]["hits"]
     assert kept == later

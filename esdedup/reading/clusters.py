@@ -12,7 +12,6 @@ import numpy as np
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up, what_is_left_out
-from esdedup.elastic.forest.meta import noticing_deletion
 from esdedup.elastic.meta import forest_of
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import Query, Requests, aggregate
@@ -292,17 +291,16 @@ def similar_to_text(
     ready = yield from scope.check(index)
     scope = yield from scope.of_index(index)
     profile, name = scope.profile, None if site is None else site_name(site)
-    with noticing_deletion(scope.forest):
-        assignment, is_exact = yield from look_up(
-            text,
-            index=ready.index,
-            fields=ready.fields,
-            forest=scope.forest,
-            profile=profile,
-            learned=scope.learned,
-            overrides=scope.overrides,
-            site=name,
-        )
+    assignment, is_exact = yield from look_up(
+        text,
+        index=ready.index,
+        fields=ready.fields,
+        forest=scope.forest,
+        profile=profile,
+        learned=scope.learned,
+        overrides=scope.overrides,
+        site=name,
+    )
     root = None if assignment.kind is Kind.NEW_ROOT else assignment.root
     links = {"part_of": assignment.part_of, "has_part": assignment.has_part}
     found = SimilarPage(root=None, total=0, rows=(), page=page, size=size, not_set_up=ready.not_set_up)
@@ -345,18 +343,17 @@ def left_out_of_text(
         ForestError: There is no forest, or it has another profile.
     """
     _check_text(text)
-    with noticing_deletion(scope.forest):
-        return (
-            yield from what_is_left_out(
-                text,
-                forest=scope.forest,
-                profile=scope.profile,
-                learned=scope.learned,
-                overrides=scope.overrides,
-                site=None if site is None else site_name(site),
-                is_fresh=is_fresh,
-            )
+    return (
+        yield from what_is_left_out(
+            text,
+            forest=scope.forest,
+            profile=scope.profile,
+            learned=scope.learned,
+            overrides=scope.overrides,
+            site=None if site is None else site_name(site),
+            is_fresh=is_fresh,
         )
+    )
 
 
 def _check_text(text: str) -> None:

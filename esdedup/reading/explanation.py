@@ -9,7 +9,7 @@ from esdedup.boilerplate.boilerplate import untaught_filters
 from esdedup.boilerplate.overrides import NO_OVERRIDES, Overrides, refuse_useless, without_placeholders
 from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.lookup import reader_nodes
-from esdedup.elastic.forest.meta import noticing_deletion, read_meta
+from esdedup.elastic.forest.meta import read_meta
 from esdedup.elastic.forest.search import NodeCache, NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
 from esdedup.elastic.forest.stored import StoredNode, hash_name, signatures_of
@@ -116,10 +116,9 @@ def explain_indexed(
     learned_missing = forest_missing
     if forest_missing is None:
         try:
-            with noticing_deletion(scope.forest):
-                forest = yield from _read_forest(scope.forest, index=index, fields=fields)
-                if not profile.keep_boilerplate:
-                    yield from scope.learned.update(scope.forest)
+            forest = yield from _read_forest(scope.forest, index=index, fields=fields)
+            if not profile.keep_boilerplate:
+                yield from scope.learned.update(scope.forest)
         except ForestError as error:
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None

@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from benchmarks.signatures import as_nodes, documents
-from esdedup import VERIFIED, Dedup, ForestMismatch, Maintenance
+from esdedup import VERIFIED, Dedup, ForestMismatch, Maintenance, Reader
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import meta
 from esdedup.elastic.forest.index import ForestIndex
@@ -250,6 +250,13 @@ def test_a_forest_keeps_its_keys_until_it_is_rebuilt(
     index, forest = index_name("articles"), index_name("forest")
     half = len(ARTICLES) // 2
     maintenance = Maintenance(es, forest=forest)
+    given = [{"id": each["_id"], "text": each["text"]} for each in ARTICLES]
+    # What the reader caches, it uses to the end.
+    monkeypatch.setattr("esdedup.elastic.execute._AGE_S", 3_600)
+    reader, looked_up = Reader(es, forest=forest, profile=CLASSIC), []
+    texts = [[each["text"].replace(" in ", word) for each in ARTICLES] for word in (" in ", " inn ")]
+    own, others = (Fingerprinter(CLASSIC).fingerprint(each).signatures for each in texts)
+    changed = [texts[1][at] for at in np.flatnonzero(own != others)[::2]]
     with monkeypatch.context() as earlier:
         earlier.setattr(meta, "TRIPLES", PAIRS)
         with Dedup(es, forest=forest, profile=CLASSIC, **SEARCHED) as dedup:
@@ -257,9 +264,9 @@ def test_a_forest_keeps_its_keys_until_it_is_rebuilt(
             feed(es, dedup, index, ARTICLES[:half])
     with Dedup(es, forest=forest, profile=CLASSIC, **SEARCHED) as dedup:
         feed(es, dedup, index, ARTICLES[half:])
-    given = [{"id": each["_id"], "text": each["text"]} for each in ARTICLES]
     roots, by_id = stream.expected(given, CLASSIC)
     for layout in (PAIRS, TRIPLES):
+        looked_up.append([reader.similar_to_text(index, each).root for each in changed])
         assert ForestIndex.find(es, forest).meta.key_layout == layout
         assert (stream.indexed(es, index), stream.nodes(es, forest)) == (roots, by_id)
         assert list(maintenance.verify([index])) == []
@@ -270,6 +277,8 @@ def test_a_forest_keeps_its_keys_until_it_is_rebuilt(
         if layout == PAIRS:
             with pytest.raises(ForestMismatch, match="replaced by one with other settings"):
                 ForestWriter(before)
+    assert looked_up[0] == looked_up[1]
+    assert 5 < sum(root is not None for root in looked_up[0]) < len(changed)
 
 
 def terms_of_all(es: Elasticsearch, forest: str, layout: Layout) -> list[str]:

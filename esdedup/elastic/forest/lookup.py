@@ -149,7 +149,7 @@ def what_is_left_out(
 
     Arguments as for `look_up`; `learned` is updated only if `is_fresh`.
     """
-    yield from _meta(forest, profile)
+    yield from _meta(forest, profile, is_fresh=False)
     if profile.keep_boilerplate:
         return left_out(text, None, max_length=profile.max_text_length)
     if is_fresh:
@@ -168,8 +168,8 @@ def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
     return learned
 
 
-def _meta(forest: str, profile: Profile) -> Requests[Meta]:
-    meta = yield from read_meta(forest)
+def _meta(forest: str, profile: Profile, *, is_fresh: bool = True) -> Requests[Meta]:
+    meta = yield from read_meta(forest, is_fresh=is_fresh)
     if meta is None:
         raise ForestMissing.of(forest)
     refuse_others(forest, meta, profile)

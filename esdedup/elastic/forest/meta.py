@@ -86,9 +86,9 @@ class Meta:
         return Relation(max_distance_bits=self.max_distance_bits, agreement=self.agreement)
 
 
-def read_meta(name: str) -> Requests[Meta | None]:
-    """Read the metadata of a forest's index; None if there is no index with that name."""
-    mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=name)
+def read_meta(name: str, *, is_fresh: bool = True) -> Requests[Meta | None]:
+    """Read a forest's metadata, which may be cached unless `is_fresh`; None if there is no such index."""
+    mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=name, is_fresh=is_fresh)
     if not mappings:
         return None
     if name not in mappings:
@@ -117,7 +117,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
 
 @contextlib.contextmanager
 def noticing_deletion(name: str) -> Iterator[None]:
-    """Raise `ForestMissing` if the forest was deleted while its mapping was still cached."""
+    """Raise `ForestMissing` if the forest was deleted after its metadata was read."""
     try:
         yield
     except IndexNotReady as error:

@@ -23,7 +23,7 @@ from esdedup.ingest import word_files
 from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_passes, first_pass, two_passes
-from esdedup.ingest.records import check_readable, total_bytes
+from esdedup.ingest.records import STANDARD_INPUT, check_readable, total_bytes
 from esdedup.ingest.settings import Cut, Threads
 from esdedup.text.segmenters import JIEBA
 
@@ -69,6 +69,8 @@ def cluster(
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days requires --time-field: without a time, nothing expires")
+    if state == STANDARD_INPUT:
+        raise SettingError("--state names a file that is read and then replaced: - cannot be used")
     profile, overrides = fingerprinting.read_profile(), fingerprinting.overrides()
     fields = Fields(text=text_field, time=time_field or Fields.time, site=site_field)
     check_readable(files)
@@ -114,9 +116,8 @@ def cluster(
                 counts["with boilerplate"] += article.boilerplate_letters > 0
                 counts["letters left out as boilerplate"] += article.boilerplate_letters
         if kept is not None:
-            write = row_writer(
-                target, output_file, dict.fromkeys(name for row in kept.rows() for name in row)
-            )
+            names = dict.fromkeys(name for row in kept.rows() for name in row)
+            write = row_writer(target, output_file, names)
             for row in kept.rows():
                 write(row)
     # Saved after the output is complete: until then, a repeated run gives the same output.

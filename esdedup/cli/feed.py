@@ -133,7 +133,7 @@ def index(
 
     names = DatedName(index)
     today = names.of(int(time.time() * 1000))
-    with feeding.connect() as client, refused_file(refused) as on_refused:
+    with refused_file(refused) as on_refused, feeding.connect() as client:
         load = Load(on_rejected=say_rejected, on_cut=say_cut, on_refused=on_refused)
         fields, name = field_names.fields_of(client, today), feeding.forest_of(client, today)
         dedup = feeding.dedup(client, overrides, forest=name, fields=fields)

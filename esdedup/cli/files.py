@@ -141,6 +141,8 @@ def refused_file(path: Path | None) -> Iterator[Callable[["FileArticle"], None]]
     if path is None:
         yield lambda _: None
         return
+    if path == STANDARD_INPUT:
+        raise SettingError("--refused names a file for articles alone: - cannot be used")
     try:
         target = path.open("x", encoding="utf-8")
     except OSError as error:

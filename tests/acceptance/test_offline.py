@@ -313,15 +313,20 @@ def test_custom_weights_change_features_and_profile(run: Run, tmp_path: Path) ->
         (["cluster", "-", "--retention-days", "2"], "--retention-days requires --time-field"),
         (["cluster", "-", "--profile", "classic", "--weights", "none.json"], "neither tf-idf nor tf"),
         (["cluster", "-", "--output", "no/such/dir"], "cannot write"),
+        (["cluster", "-", "--state", "-"], "--state names a file"),
+        (["index", "-", "--index", "news", "--refused", "-"], "--refused names a file"),
         (["cluster"], "FILE"),
         (["nonsense"], "nonsense"),
         (["list"], "--index"),
     ],
 )
-def test_usage_errors_exit_with_2_and_explain_why(run: Run, arguments: list[str], message: str) -> None:
+def test_usage_errors_exit_with_2_and_explain_why(
+    run: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     result = run(*arguments, stdin=b"")
     assert result.code == 2
     assert message in result.err
+    assert list(tmp_path.iterdir()) == []
 
 
 _COMMANDS = (

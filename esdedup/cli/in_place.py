@@ -97,7 +97,8 @@ def adopt(
 @contextlib.contextmanager
 def _reported(done: str, doing: str, run: InPlace, index: str, json: bool) -> Iterator[Callable[[int], None]]:
     def report() -> None:
-        output.print_summary(f"{done} in {index}", run.summary.model_dump(), json=json)
+        counts = {name: n for name, n in run.summary.model_dump().items() if n or json or name == "written"}
+        output.print_summary(f"{done} in {index}", counts, json=json)
 
     with output.reported(report, index=index), output.count_progress(doing, run.total) as on_read:
         yield on_read

@@ -337,5 +337,8 @@ def test_the_command_reports_before_it_removes(
     assert (done.json["read"], done.json["written"], done.json["failed"]) == (9, 9, 0)
     assert done.err.endswith(f"the forest {forest} was deleted\n")
     assert not es.indices.exists(index=forest)
+    again = run("remove", alias, "--yes").out
+    assert [line.split()[:2] for line in again.splitlines()][:2] == [["removed", "in"], ["written", "0"]]
+    assert "new roots" not in again
     missing = run("remove", index_name("missing"))
     assert (missing.code, "no such index" in missing.err, "setup" in missing.err) == (3, True, False)

@@ -203,7 +203,8 @@ class RemoteOwner:
         found = batches(texts, most=batch_size, size_of=lambda each: len(each.text))
         for batch, following in itertools.pairwise(itertools.chain(found, [[]])):
             query["more"] = "true" if following else "false"
-            body = self._serializer.dumps({"pages": [each._asdict() for each in batch]})
+            pages = [{k: v for k, v in each._asdict().items() if k != "origin"} for each in batch]
+            body = self._serializer.dumps({"pages": pages})
             answer = self._connection.post(
                 f"/v1/learn?{urlencode(query)}", body, content_type="application/json"
             )

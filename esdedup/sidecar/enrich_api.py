@@ -102,7 +102,7 @@ class Enriched(Result, frozen=True):
     """One item for each action, in the same order."""
 
 
-class TaughtPage(Result, frozen=True):
+class TaughtPage(Result, frozen=True, extra="forbid"):
     """A web page's text, and its origin."""
 
     text: Annotated[str, Field(examples=["The harbour council voted on Monday to …"])]
@@ -114,18 +114,15 @@ class TaughtPage(Result, frozen=True):
     """Pages with the same title are versions of one article."""
 
 
-class Pages(Result, frozen=True):
+class Pages(Result, frozen=True, extra="forbid"):
     """Pages that a forest is to learn from, in the order in which they arrived."""
 
     pages: list[TaughtPage]
 
 
 # Inlined, since OpenAPI descriptions cannot contain a schema's own definitions (`$defs`).
-_PAGES = {
-    "type": "object",
-    "required": ["pages"],
-    "properties": {"pages": {"type": "array", "items": TaughtPage.model_json_schema()}},
-}
+_PAGES = Pages.model_json_schema()
+_PAGES["properties"]["pages"]["items"] = _PAGES.pop("$defs")["TaughtPage"]
 
 
 class Learned(Result, frozen=True):

@@ -365,6 +365,21 @@ def test_form_data_is_refused() -> None:
     assert (answer.status, answer.json["type"]) == (415, "urn:esdedup:problem:unsupported_media_type")
 
 
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        ({"pages": [{"text": "one", "title": "two"}]}, None),
+        ({"pages": [{"text": "one", "titel": "two"}]}, "pages.0.titel: "),
+        ({"pages": [], "more": True}, "more: "),
+    ],
+)
+async def test_fields_of_pages_that_would_be_ignored_are_refused(body: Any, refused: str | None) -> None:
+    asked = asgi.Request(path="/v1/learn", method="POST", headers=JSON, body=orjson.dumps(body))
+    got = await asgi.send(Sidecar().app, asked)
+    assert got.status == (400 if refused else 200)
+    assert got.json == {"learned": 1} if refused is None else got.json["detail"].startswith(refused)
+
+
 def test_articles_are_counted_by_outcome() -> None:
     sidecar = Sidecar()
     sidecar.enrich({"index": {}}, {"text": "one"}, {"index": {}}, {}, {"create": {}}, {"text": "two"})

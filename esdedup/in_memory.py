@@ -87,6 +87,8 @@ def _refuse_others(articles: Any) -> None:
         remedy = "pass a list of articles, or one split of a data set, such as `dataset['train']`"
     elif hasattr(type(articles), "collect") and not hasattr(articles, "iter_rows"):  # polars, lazily
         remedy = "pass the result of `.collect()`"
+    elif not {"__iter__", "__getitem__", "iter_rows", "to_batches"} & {*dir(type(articles))}:
+        remedy = "pass a list of articles, or a frame"
     else:
         return
     kind = type(articles).__name__

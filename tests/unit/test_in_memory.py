@@ -124,6 +124,7 @@ FILES = "`esdedup cluster FILE` reads files; in Python, pass a frame, or `json.l
             r"pass a list of articles, or one split of a data set, such as `dataset\['train'\]`",
         ),
         (LazyFrame(), r"pass the result of `.collect\(\)`"),
+        *((each, "pass a list of articles, or a frame") for each in (None, 5, dict)),
     ],
     ids=lambda each: type(each).__name__,
 )

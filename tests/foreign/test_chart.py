@@ -57,6 +57,8 @@ def test_the_chart_runs_two_sidecars_with_least_rights(rendered: Rendered) -> No
     spec, labels = pods["template"]["spec"], pods["template"]["metadata"]["labels"]
     (container,) = spec["containers"]
     assert pods["replicas"] == 2
+    # Pods are replaced one after the other, and a new one follows the forest before it may have to take over.
+    assert pods["minReadySeconds"] >= 30
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,

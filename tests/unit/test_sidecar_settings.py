@@ -334,6 +334,7 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 COMPOSE = (ROOT / "docker-compose.yml").read_text()
 PODS = (DEPLOY / "kubernetes.yaml").read_text()
+CA_CERTS = "ESDEDUP_SIDECAR_CA_CERTS"
 UNIT = (DEPLOY / "esdedup-sidecar.service").read_text()
 IMAGE = dict(
     re.findall(r"^ENV (ESDEDUP_SIDECAR_\w+)=(\S+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
@@ -399,6 +400,13 @@ def test_each_sidecar_is_reachable_by_name_and_address(
     assert settings.advertise.endswith(":9500")
     assert settings.hosts >= names
     assert settings.insecure == (settings.token is None)
+
+
+def test_pods_need_no_own_authority(deployed: Deployed) -> None:
+    variables = of_pods()
+    assert re.search(rf"^# .*leave out --from-file=ca.crt and.*\n# variable {CA_CERTS}:", PODS, re.MULTILINE)
+    assert Path(variables.pop(CA_CERTS)).name == "ca.crt"
+    assert deployed(variables).ca_certs is None
 
 
 def test_compose_pages_show_the_index_of_the_feeder(

@@ -1,7 +1,8 @@
 """Measures a searched forest at several sizes and numbers of shards: `python -m benchmarks.scale`.
 
-Loads documents of nodes in bulk, in the format of a forest. Then an owner assigns batches, without nodes in
-memory. The forest with one shard is made from the other forest by `_shrink`. The bits of simhashes are as
+Loads documents of nodes in bulk, in the format of a forest, which grows from size to size. At each size, once
+Elasticsearch has merged as in a forest that was fed, an owner assigns batches, without nodes in memory. The
+forest with one shard is made from the other forest by `_shrink`. The bits of simhashes are as
 frequent as in real texts, of which half are English and half Chinese: so several times as many nodes share
 blocks of a simhash as with random bits. An interrupted run continues where it stopped.
 """
@@ -58,6 +59,16 @@ _SETS = ("en_wire", "zh_news")
 # While nodes are loaded: fewer merges, and no waiting for the disk.
 _LOADING = {"merge.policy.segments_per_tier": 10, "translog.durability": "async"}
 _WARM = 20
+# Merging is over when no segment was merged for this long.
+_QUIET_S, _MERGED_WITHIN_S = 5, 900
+# Where the server spends time.
+_TIMES = {
+    "searches": ("search", "query_time_in_millis"),
+    "fetches": ("search", "fetch_time_in_millis"),
+    "merges": ("merges", "total_time_in_millis"),
+    "writes": ("indexing", "index_time_in_millis"),
+    "refreshes": ("refresh", "total_time_in_millis"),
+}
 
 
 @functools.cache
@@ -228,6 +239,7 @@ def feed(url: str, index: str, chunks: int, batches: int) -> dict[str, Any]:
         for number, batch in enumerate(fed):
             if number == _WARM:
                 server_s, owner_s, wall_s = processor_s(client), time.process_time(), time.perf_counter()
+                before_ms = _times_ms(_stats(client, index))
                 requests.counts.clear()
                 requests.spent_s.clear()
                 each_s.clear()
@@ -239,7 +251,7 @@ def feed(url: str, index: str, chunks: int, batches: int) -> dict[str, Any]:
             each_s.append(time.perf_counter() - started_s)
         written.result()
         spent_s = time.perf_counter() - wall_s, processor_s(client) - server_s, time.process_time() - owner_s
-        segments = client.indices.stats(index=index, metric="segments,store")["_all"]["total"]
+        stats = _stats(client, index)
     wall_s, server_s, owner_s = spent_s
     return {
         "arrivals a second": count / wall_s,
@@ -247,11 +259,36 @@ def feed(url: str, index: str, chunks: int, batches: int) -> dict[str, Any]:
         "ms a batch": 1_000 * median(each_s),
         "server, µs of processor time an arrival": 1e6 * server_s / count,
         "owner, µs of processor time an arrival": 1e6 * owner_s / count,
+        "server, µs of threads an arrival": {
+            kind: 1_000 * (each - before_ms[kind]) / count for kind, each in _times_ms(stats).items()
+        },
         "requests a batch": {kind: each / batches for kind, each in requests.counts.items()},
         "ms of requests a batch": {kind: 1_000 * each / batches for kind, each in requests.spent_s.items()},
-        "segments": segments["segments"]["count"],
-        "bytes": segments["store"]["size_in_bytes"],
+        "segments": stats["segments"]["count"],
+        "bytes": stats["store"]["size_in_bytes"],
     }
+
+
+def _stats(client: Elasticsearch, index: str) -> dict[str, Any]:
+    stats: dict[str, Any] = client.indices.stats(index=index)["_all"]["total"]
+    return stats
+
+
+def _times_ms(stats: dict[str, Any]) -> dict[str, int]:
+    return {kind: stats[part][name] for kind, (part, name) in _TIMES.items()}
+
+
+def merge(client: Elasticsearch, url: str, index: str, chunks: int) -> None:
+    """Let Elasticsearch merge a loaded forest as one that was fed."""
+    own = forest_index(meta={})["settings"]
+    client.indices.put_settings(index=index, settings={name: own.get(name) for name in _LOADING})
+    # Merges begin when a segment is added.
+    feed(url, index, chunks, 1)
+    client.indices.refresh(index=index)
+    last_s, quiet_s = time.monotonic() + _MERGED_WITHIN_S, 0
+    while quiet_s < _QUIET_S and time.monotonic() < last_s:
+        time.sleep(1)
+        quiet_s = 0 if _stats(client, index)["merges"]["current"] else quiet_s + 1
 
 
 def main() -> None:
@@ -272,19 +309,23 @@ def main() -> None:
             _log_json(found)
         return
     url = node.start(options.data, port=0, heap=options.heap, lifetime_s=12 * 3_600, with_parent=True).url
-    with connect(url) as client:
+    forests = {options.shards: f"scale-{options.shards}", 1: "scale-1"}
+    several, one = forests.values()
+    with connect(url) as connected:
+        client = connected.options(request_timeout=600)
+        create(client, several, options.shards)
         for count in sorted(options.nodes):
             chunks = -(-count // _CHUNK)
-            several, one = f"scale-{count}-{options.shards}", f"scale-{count}-1"
-            create(client, several, options.shards)
+            client.indices.put_settings(index=several, settings=_LOADING)
             load(url, several, chunks)
-            if not client.indices.exists(index=one):
-                client.indices.flush(index=several)
-                shrink(client, several, one)
-            own = forest_index(meta={})["settings"]
-            for index in (several, one):
-                client.indices.put_settings(index=index, settings={name: own.get(name) for name in _LOADING})
-                _log_json({"forest": index, **feed(url, index, chunks, options.batches)})
+            client.indices.delete(index=one, ignore_unavailable=True)
+            for shards, index in forests.items():
+                if index == one:
+                    client.indices.flush(index=several)
+                    shrink(client, several, one)
+                merge(client, url, index, chunks)
+                found = feed(url, index, chunks, options.batches)
+                _log_json({"forest": f"scale-{count}-{shards}", **found})
     node.stop(options.data)
 
 

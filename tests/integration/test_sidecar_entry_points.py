@@ -100,8 +100,8 @@ def test_articles_without_text_are_refused_or_get_no_root(client: Client, passes
     unread = b'{"title":"no text"/**/,"dedup":{"root":"forged"}}'
     assert client.ask("PUT", f"/{client.index}/_doc/d", unread)[0] == 400
     assert "d" not in client.stored()
-    for name in "abcd":
-        assert f"an article gets no root: {name}: " in client.process.log
+    lines = [f"an article gets no root: {name}: " for name in "abcd"]
+    until(lambda: all(line in client.process.log for line in lines), PATIENCE_S)
     assert client.process.metric('esdedup_articles_total{outcome="rejected"}') == 4
 
 
@@ -120,7 +120,8 @@ def test_writes_to_unknown_indices_are_handled_as_configured(
     _, answer = client.bulk({"index": {"_index": missing, "_id": "c"}}, *lines)
     assert [each["index"]["status"] for each in answer["items"]] == [status, 201]
     assert client.stored()["b"]["dedup"]["root"]
-    assert client.process.log.count(f"articles in {missing!r} get no roots") == warnings
+    # The log is read by another thread.
+    until(lambda: client.process.log.count(f"articles in {missing!r} get no roots") == warnings, PATIENCE_S)
     outcome = "rejected" if status == 409 else "not_set_up"
     assert client.process.metric(f'esdedup_articles_total{{outcome="{outcome}"}}') == 3
 
@@ -152,7 +153,7 @@ def test_many_textless_articles_do_not_delay_other_requests(client: Client) -> N
             waits_s.append(time.monotonic() - began_s)
             time.sleep(0.01)
     assert sent.result()[0] == 200
-    assert "59000 more articles of this request get no root" in client.process.log
+    until(lambda: "59000 more articles of this request get no root" in client.process.log, PATIENCE_S)
     assert max(waits_s) < sum(waits_s) / 2
 
 
